@@ -1,0 +1,23 @@
+#!/bin/sh
+# Make a virtual environment for development or for benchmarks.
+#
+#   sh tools/setup_env.sh FOLDER PYTHON dev|bench
+#
+# Versions come from constraints-dev.txt, which holds torch at a build without CUDA: users get
+# whatever torch they have, developers need only the CPU.
+set -eu
+folder=$1 python=$2 purpose=$3
+
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+    echo "traceparse needs Python 3.11 or newer; $python is $("$python" -V). Try: make PYTHON=python3.12" >&2
+    exit 1
+}
+"$python" -m venv "$folder"
+pip() { "$folder/bin/python" -m pip --disable-pip-version-check install --quiet "$@"; }
+
+pip --upgrade 'pip>=25.1'  # the first one that knows dependency groups
+case $purpose in
+    dev) pip --constraint constraints-dev.txt --group dev --editable '.[capture]' ;;
+    bench) pip --constraint constraints-dev.txt --editable '.[hta]' ;;
+    *) echo "setup_env.sh: no such purpose: $purpose" >&2; exit 2 ;;
+esac

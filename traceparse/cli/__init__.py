@@ -1,0 +1,73 @@
+"""The command line: parses words, calls one function, prints. No logic.
+
+Heavy packages are imported by the command that needs them, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from traceparse import __version__
+from traceparse.cli.analyze import analyze
+from traceparse.cli.demo import demo
+from traceparse.cli.schema import schema
+from traceparse.errors import TraceparseError
+
+__all__ = ["app", "main"]
+
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="traceparse",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if asked:
+        print(f"traceparse {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def traceparse(
+    *,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version."
+        ),
+    ] = False,
+) -> None:
+    """Where does a training job's time go? An exact account, from torch.profiler traces."""
+
+
+app.command()(analyze)
+app.command()(demo)
+app.command()(schema)
+
+
+def main() -> None:
+    """Run the command line and end the process with the exit status of the report contract."""
+    debug = "--debug" in sys.argv
+    try:
+        app()
+    except TraceparseError as error:
+        if debug:
+            raise
+        print(f"traceparse: {error}", file=sys.stderr)
+        sys.exit(error.exit_status)
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        sys.exit(_INTERRUPTED)
+    except BrokenPipeError:
+        # whoever read our output has seen enough; keep Python from complaining when it flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

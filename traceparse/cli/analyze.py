@@ -1,0 +1,64 @@
+"""``traceparse analyze``: traces to report."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from traceparse.cli.progress import shown_progress
+from traceparse.cli.show import show_report
+from traceparse.units import parse_steps
+
+__all__ = ["analyze"]
+
+
+def analyze(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...", help="Trace files, folders (searched) or globs of one job."
+        ),
+    ],
+    *,
+    out: Annotated[
+        Path | None, typer.Option(help="Write report.json and report.html into this folder.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON, and nothing else.")
+    ] = False,
+    steps: Annotated[
+        str | None, typer.Option(metavar="3-5", help="Report on these steps only.")
+    ] = None,
+    rank: Annotated[
+        int | None, typer.Option(min=0, help="Rank of a trace that does not say it itself.")
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="Processes that read traces; 0: one a processor.")
+    ] = 0,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse input that is incomplete or damaged.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress and no notes on standard error.")
+    ] = False,
+    debug: Annotated[  # noqa: ARG001 - main() looks for it
+        bool, typer.Option("--debug", help="Show a traceback when something fails.")
+    ] = False,
+) -> None:
+    """Report where the time of a job went, from its traces."""
+    wanted = None if steps is None else parse_steps(steps)
+    from traceparse.engine import analyze as run_analysis
+
+    with shown_progress(quiet=quiet) as progress:
+        report = run_analysis(
+            paths,
+            steps=wanted,
+            rank=rank,
+            strict=strict,
+            jobs=jobs or os.cpu_count() or 1,
+            progress=progress,
+        )
+    show_report(report, as_json=as_json, quiet=quiet, out=out)

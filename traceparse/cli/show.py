@@ -1,0 +1,33 @@
+"""Where the results of a command go: standard output, standard error, a folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from traceparse.run import Report
+
+__all__ = ["show_report"]
+
+
+def show_report(report: Report, *, as_json: bool, quiet: bool, out: Path | None) -> None:
+    """Print a report, and save it if there is a folder for it.
+
+    The report goes to standard output, as tables or as JSON; notes and the names of written
+    files go to standard error, unless quiet. JSON has the notes in it.
+    """
+    from rich.console import Console
+
+    from traceparse.report import json_text, terminal
+
+    saved = report.save(out) if out else []
+    errors = Console(stderr=True, quiet=quiet)
+    if as_json:
+        sys.stdout.write(json_text.render(report))
+    else:
+        terminal.render(report, Console())
+        terminal.render_notes(report, errors)
+    for path in saved:
+        errors.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,130 @@
+"""The map stage on this machine: one trace file at a time, or one a process.
+
+``file -> RankDigest`` is a pure function of the file, so processes share nothing but a count
+of bytes for the progress bar. A file that fails, fails alone.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from traceparse.errors import TraceparseError
+from traceparse.ingest import read_trace
+from traceparse.rank import RankDigest, digest
+
+__all__ = ["Outcome", "Progress", "digest_files"]
+
+Outcome: TypeAlias = RankDigest | TraceparseError
+_POLL_S = 0.1
+
+
+class Progress(Protocol):
+    """Whoever shows how far the work is; all calls come from one thread."""
+
+    def start(self, num_files: int, num_bytes: int) -> None:
+        """Files and bytes that will be read."""
+
+    def advance(self, num_bytes: int) -> None:
+        """So many bytes more were read."""
+
+    def file_done(self) -> None:
+        """One more file is digested, or has failed."""
+
+
+class _Silent:
+    """Shows nothing."""
+
+    def start(self, num_files: int, num_bytes: int) -> None: ...
+
+    def advance(self, num_bytes: int) -> None: ...
+
+    def file_done(self) -> None: ...
+
+
+def digest_files(
+    paths: Sequence[Path], *, jobs: int, rank: int | None, progress: Progress | None
+) -> list[Outcome]:
+    """Digest every file, in the order given; an error takes the place of a digest.
+
+    With ``jobs`` above 1 that many processes work, the largest file first.
+    """
+    shown = progress or _Silent()
+    sizes = [_size(path) for path in paths]
+    shown.start(len(paths), sum(sizes))
+    if min(jobs, len(paths)) <= 1:
+        outcomes = []
+        for path in paths:
+            outcomes.append(_digest_file(path, rank, shown.advance))
+            shown.file_done()
+        return outcomes
+    largest_first = sorted(range(len(paths)), key=lambda index: -sizes[index])
+    found = dict(_in_processes(paths, largest_first, jobs=jobs, rank=rank, shown=shown))
+    return [found[index] for index in range(len(paths))]
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # reading it will say so, in its place
+        return 0
+
+
+def _digest_file(path: Path, rank: int | None, on_bytes: Callable[[int], object]) -> Outcome:
+    try:
+        return digest(read_trace(path, rank=rank, on_bytes=on_bytes))
+    except TraceparseError as error:
+        return error
+
+
+def _in_processes(
+    paths: Sequence[Path],
+    order: Sequence[int],
+    *,
+    jobs: int,
+    rank: int | None,
+    shown: Progress,
+) -> Iterator[tuple[int, Outcome]]:
+    # spawn: a forked copy of a process that has run Arrow's threads can hang
+    context = multiprocessing.get_context("spawn")
+    read = context.Value("q", 0)
+    reported = 0
+    pool = ProcessPoolExecutor(
+        min(jobs, len(paths)), mp_context=context, initializer=_share, initargs=(read,)
+    )
+    try:
+        running: dict[Future[Outcome], int] = {
+            pool.submit(_digest_counted, paths[index], rank): index for index in order
+        }
+        while running:
+            done, _ = wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+            now = read.value
+            shown.advance(now - reported)
+            reported = now
+            for future in done:
+                yield running.pop(future), future.result()
+                shown.file_done()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_Counter: TypeAlias = "Synchronized[int]"
+_bytes_read: list[_Counter] = []  # in a worker: the count that it shares with its parent
+
+
+def _share(read: _Counter) -> None:
+    _bytes_read[:] = [read]
+
+
+def _digest_counted(path: Path, rank: int | None) -> Outcome:
+    read = _bytes_read[0]
+
+    def count(num_bytes: int) -> None:
+        with read.get_lock():
+            read.value += num_bytes
+
+    return _digest_file(path, rank, count)

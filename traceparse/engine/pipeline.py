@@ -1,0 +1,150 @@
+"""From paths to a report: find the files, digest each, assemble."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+from traceparse.engine.local import Outcome, Progress, digest_files
+from traceparse.errors import (
+    InputError,
+    NotATraceError,
+    Note,
+    StrictError,
+    TraceparseError,
+    UsageError,
+)
+from traceparse.ingest import RankTrace, find, read_trace
+from traceparse.rank import RankDigest, digest, public_tables
+from traceparse.run import Report, Run, assemble, gather
+
+__all__ = ["analyze", "read"]
+
+# notes that say the input was not whole: what --strict does not accept
+_NOT_WHOLE = frozenset(
+    {
+        "duplicate_rank",
+        "events_lost",
+        "file_unusable",
+        "header_damaged",
+        "missing_ranks",
+        "truncated",
+        "world_size_disagrees",
+    }
+)
+
+
+def analyze(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    steps: Collection[int] | None = None,
+    rank: int | None = None,
+    strict: bool = False,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Report:
+    """Where did the time of this job go?
+
+    Parameters
+    ----------
+    paths
+        Trace files, folders (searched downwards) and globs, of one job.
+    steps
+        Numbers of the steps to report on; all by default.
+    rank
+        The rank of a trace that does not say, neither inside nor in its name.
+    strict
+        Raise instead of using what is left of an input that is not whole.
+    jobs
+        How many processes read traces. A script that asks for more than one needs the usual
+        ``if __name__ == "__main__"``.
+    progress
+        Told how far the work is.
+
+    Raises
+    ------
+    InputError
+        Nothing can be analyzed.
+    StrictError
+        ``strict``, and some input is incomplete or damaged.
+    """
+    files = _find(paths, rank)
+    outcomes = digest_files(files, jobs=jobs, rank=rank, progress=progress)
+    digests = [outcome for outcome in outcomes if isinstance(outcome, RankDigest)]
+    report = assemble(digests, notes=_failures(files, outcomes), steps=steps)
+    if strict:
+        _require_whole(report)
+    return report
+
+
+def read(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    rank: int | None = None,
+    extras: Iterable[str] = (),
+) -> Run:
+    """Read the traces of a job into tables, one row an event, all ranks under one another.
+
+    ``extras`` names the tables that are left out by default, for their size:
+    ``python_functions``, ``counters``. Other arguments and errors are those of :func:`analyze`.
+    """
+    files = _find(paths, rank)
+    wanted = frozenset(extras)
+    outcomes: list[Outcome] = []
+    traces: list[RankTrace] = []
+    for file in files:
+        try:
+            trace = read_trace(file, rank=rank, extras=wanted)
+            outcomes.append(digest(trace))
+            traces.append(trace)
+        except InputError as error:
+            outcomes.append(error)
+    digests = [outcome for outcome in outcomes if isinstance(outcome, RankDigest)]
+    report = assemble(digests, notes=_failures(files, outcomes))
+    return gather([public_tables(trace) for trace in traces], report)
+
+
+def _find(paths: str | Path | Sequence[str | Path], rank: int | None) -> list[Path]:
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not given:
+        raise UsageError("no trace given: name a file, a folder or a glob")
+    files = find(given)
+    if rank is not None and len(files) > 1:
+        raise UsageError(
+            f"--rank {rank} names the rank of one file, but there are {len(files)}"
+        )
+    return files
+
+
+def _failures(files: list[Path], outcomes: list[Outcome]) -> list[Note]:
+    """Say which files could not be used; raise if that is all of them."""
+    failed = [
+        (file, outcome)
+        for file, outcome in zip(files, outcomes, strict=True)
+        if isinstance(outcome, TraceparseError)
+    ]
+    if len(failed) == len(files):
+        first = failed[0][1]
+        if len(files) == 1:
+            raise first
+        raise InputError(f"no trace among the {len(files)} files; the first one: {first}")
+    return [
+        Note(
+            "not_a_trace" if isinstance(error, NotATraceError) else "file_unusable",
+            str(error).removeprefix(f"{file}: "),
+            file=str(file),
+        )
+        for file, error in failed
+    ]
+
+
+def _require_whole(report: Report) -> None:
+    broken = [note for note in report.notes if note.code in _NOT_WHOLE]
+    if not broken:
+        return
+    first = broken[0]
+    where = f"{first.file}: " if first.file else ""
+    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+    raise StrictError(
+        f"{where}{first.message}{more}; without --strict what is there would be used"
+    )

@@ -1,0 +1,81 @@
+"""What can go wrong, and what is worth saying when it did not quite go wrong.
+
+::
+
+    TraceparseError            exit status 1
+    ├── InputError             a path that is not there, or holds no trace
+    │   ├── NotATraceError     the file is something else, and the message says what
+    │   └── EmptyTraceError    a trace, but nothing in it that lasted
+    ├── StrictError            ``--strict``: usable, but not whole
+    ├── MissingExtraError      an optional package is not installed
+    ├── CaptureError           the profiler could not be started or its trace not kept
+    └── UsageError             wrong words on the command line: exit status 2
+
+Every message is one line: the file, what is wrong, what could still be used, what to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "CaptureError",
+    "EmptyTraceError",
+    "InputError",
+    "MissingExtraError",
+    "NotATraceError",
+    "Note",
+    "StrictError",
+    "TraceparseError",
+    "UsageError",
+]
+
+
+class TraceparseError(Exception):
+    """Anything traceparse says no to; ``str()`` of it is one line for people."""
+
+    exit_status = 1
+
+
+class InputError(TraceparseError):
+    """A path that cannot be read, or holds nothing that can be analyzed."""
+
+
+class NotATraceError(InputError):
+    """A readable file that is not a profiler trace."""
+
+
+class EmptyTraceError(InputError):
+    """A profiler trace without any event that has a duration."""
+
+
+class StrictError(TraceparseError):
+    """An input that was incomplete or had to be repaired, while ``--strict`` asked for none."""
+
+
+class MissingExtraError(TraceparseError):
+    """A package that only an extra of traceparse brings is not installed."""
+
+
+class CaptureError(TraceparseError):
+    """Profiling could not be started, or its trace could not be kept."""
+
+
+class UsageError(TraceparseError):
+    """Arguments that contradict each other or cannot be understood."""
+
+    exit_status = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something repaired, skipped, assumed or unknown, for the reader of every report.
+
+    ``code`` is stable and for programs, ``message`` is for people; ``rank`` and ``file`` say
+    where it applies, ``None`` meaning the whole run.
+    """
+
+    code: str
+    message: str
+    rank: int | None = None
+    file: str | None = None

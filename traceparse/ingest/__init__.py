@@ -1,0 +1,10 @@
+"""Bytes to tables: finds trace files, opens and decodes them, and says what became of each."""
+
+from __future__ import annotations
+
+from traceparse.ingest.header import Header
+from traceparse.ingest.health import LOSSES, FileHealth
+from traceparse.ingest.source import find
+from traceparse.ingest.trace import RankTrace, read_trace
+
+__all__ = ["LOSSES", "FileHealth", "Header", "RankTrace", "find", "read_trace"]

@@ -1,0 +1,277 @@
+"""Decoded events to the Arrow tables of one file.
+
+Each kind of event goes to one table or is counted by the reason why it goes to none, so that
+``events == sum of rows + sum of skipped``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceparse.ingest.decode import Event, decode_args
+from traceparse.ingest.numbers import LIMIT, UNUSABLE, nanoseconds, unsigned
+from traceparse.intervals import Int64s
+from traceparse.tables import TEXT, ArrowTable, schema_of
+
+__all__ = ["EXTRAS", "Collector"]
+
+EXTRAS = frozenset({"python_functions", "counters"})
+
+_SPANS = ("device_events", "launches", "ops", "annotations", "python_functions")
+_DEVICE = {
+    "kernel": "kernel",
+    "gpu_memcpy": "gpu_memcpy",
+    "gpu_memset": "gpu_memset",
+    "memcpy": "gpu_memcpy",  # the spelling of 2021
+    "memset": "gpu_memset",
+    "mtia_ccp_events": "mtia_ccp_events",
+}
+_HOST = {
+    "cpu_op": ("ops", "cpu_op"),
+    "operator": ("ops", "cpu_op"),
+    "user_annotation": ("annotations", "user_annotation"),
+    "user": ("annotations", "user_annotation"),
+    "python_function": ("python_functions", "python_function"),
+    "gpu_user_annotation": ("skip", "gpu_annotation"),
+    "overhead": ("skip", "overhead"),
+    "cuda_sync": ("skip", "sync"),
+    "xpu_sync": ("skip", "sync"),
+    "cuda_event": ("skip", "sync"),
+}
+_PHASES = {
+    "C": ("counters", "counter"),
+    "M": ("skip", "metadata"),
+    "s": ("skip", "flow"),
+    "t": ("skip", "flow"),
+    "f": ("skip", "flow"),
+    "i": ("skip", "instant"),
+    "I": ("skip", "instant"),
+}
+_MTIA_SYNC = frozenset({"event_wait", "event_record"})
+_LEGACY_PID = {
+    "CPU functions": ("ops", "cpu_op"),
+    "CUDA functions": ("device_events", "kernel"),
+}
+_STEP_MARK = "ProfilerStep"
+_ZERO, _NULL = pa.scalar(0, pa.uint64()), pa.scalar(None, pa.uint64())
+
+
+@lru_cache(maxsize=1024)  # a file may have any number of categories
+def _route(phase: str, category: str | None) -> tuple[str, str]:
+    """Say which table takes such events, and how their category is spelled there."""
+    if phase != "X":
+        return _PHASES.get(phase, ("skip", "other_phase" if phase else "no_phase"))
+    if category is None:
+        return "legacy", ""
+    lower = category.lower()
+    if lower in _DEVICE:
+        return "device_events", _DEVICE[lower]
+    if "runtime" in lower or "driver" in lower:
+        return "launches", "cuda_runtime" if lower == "runtime" else lower
+    return _HOST.get(lower, ("skip", "other_category"))
+
+
+class Collector:
+    """Takes events, a list at a time, and makes the tables of their file at the end."""
+
+    def __init__(self, extras: frozenset[str] = frozenset()) -> None:
+        self.skipped: Counter[str] = Counter()
+        self.events = 0
+        self.rows = 0
+        self.first_ns = 0
+        self.whole_us = True
+        self._extras = extras
+        self._columns: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+        self._texts: dict[str, int] = {}
+
+    def add(self, events: list[Event]) -> None:
+        """Sort events into their tables."""
+        self.events += len(events)
+        groups: dict[tuple[str, str | None], list[Event]] = defaultdict(list)
+        for event in events:
+            groups[event.ph, event.cat].append(event)
+        for (phase, category), group in groups.items():
+            table, label = _route(phase, category)
+            if table == "legacy":
+                self._add_legacy(group)
+            elif table == "ops":
+                self._add_ops(group, label)
+            else:
+                self._put(table, label, group)
+
+    def _add_legacy(self, group: list[Event]) -> None:
+        """Events without category: the old autograd profiler names the device in the pid."""
+        for event in group:
+            table, label = _LEGACY_PID.get(str(event.pid), ("skip", "no_category"))
+            if table == "device_events":
+                event.args = msgspec.Raw(msgspec.json.encode({"device": event.tid}))
+            self._put(table, label, [event])
+
+    def _add_ops(self, group: list[Event], label: str) -> None:
+        """Step markers were operators once; they are no work."""
+        marks = [event for event in group if event.name.startswith(_STEP_MARK)]
+        if marks:
+            self._put("annotations", "user_annotation", marks)
+            group = [event for event in group if not event.name.startswith(_STEP_MARK)]
+        self._put("ops", label, group)
+
+    def _put(self, table: str, label: str, group: list[Event]) -> None:
+        if table == "skip" or (table in EXTRAS and table not in self._extras):
+            self.skipped[label] += len(group)
+        elif table == "counters":
+            self._add_counters(group)
+        else:
+            if label == "mtia_ccp_events":
+                group = self._without_mtia_sync(group)
+            self._add_spans(table, label, group)
+
+    def _without_mtia_sync(self, group: list[Event]) -> list[Event]:
+        work = [event for event in group if event.name not in _MTIA_SYNC]
+        self.skipped["sync"] += len(group) - len(work)
+        return work
+
+    def _add_spans(self, table: str, category: str, group: list[Event]) -> None:
+        starts = nanoseconds([event.ts for event in group])
+        lasts = nanoseconds([event.dur for event in group])
+        usable = self._usable(starts.values, lasts.values)
+        if not usable.all():
+            group = [event for event, good in zip(group, usable.tolist(), strict=True) if good]
+        if not group:
+            return
+        self.whole_us = self.whole_us and starts.whole_us and lasts.whole_us
+        columns = self._columns[table]
+        start_ns = starts.values[usable]
+        self.first_ns = self.first_ns or int(start_ns[0])
+        self.rows += len(group)
+        columns["start_ns"].append(start_ns)
+        columns["end_ns"].append(start_ns + lasts.values[usable])
+        columns["name"].append(self._ids(event.name for event in group))
+        columns["category"].append(np.full(len(group), self._id(category), np.int32))
+        self._add_args(table, columns, group)
+
+    def _usable(self, starts: Int64s, lasts: Int64s) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Say which times can be right; count the others, each under its first reason."""
+        usable = np.ones(starts.size, np.bool_)
+        for reason, wrong in (
+            ("time_missing", starts <= UNUSABLE),
+            ("time_negative", starts < 0),
+            ("time_zero", starts == 0),
+            ("duration_missing", lasts <= UNUSABLE),
+            ("duration_negative", lasts < 0),
+            ("time_too_large", lasts > LIMIT - np.maximum(starts, 0)),
+        ):
+            hit = usable & wrong
+            if hit.any():
+                self.skipped[reason] += int(hit.sum())
+                usable &= ~wrong
+        return usable
+
+    def _add_args(self, table: str, columns: dict[str, list[Any]], group: list[Event]) -> None:
+        if table != "device_events":
+            columns["pid"].append(self._ids(str(event.pid) for event in group))
+            columns["tid"].append(self._ids(str(event.tid) for event in group))
+        if table not in ("device_events", "launches", "ops"):
+            return
+        args = decode_args(group)
+        columns["external_id"].append(
+            _numbers(
+                [a.external_id_old if a.external_id is None else a.external_id for a in args],
+                zero=False,
+            )
+        )
+        if table == "ops":
+            return
+        columns["correlation"].append(_numbers([a.correlation for a in args], zero=False))
+        if table == "device_events":
+            columns["stream"].append(_numbers([a.stream for a in args]))
+            columns["collective"].append(self._ids(a.collective for a in args))
+            columns["device"].append(
+                self._ids(
+                    _whole(event.pid if a.device is None else a.device)
+                    for event, a in zip(group, args, strict=True)
+                )
+            )
+
+    def _add_counters(self, group: list[Event]) -> None:
+        times = nanoseconds([event.ts for event in group]).values
+        good = times > UNUSABLE
+        self.skipped["time_missing"] += int((~good).sum())
+        kept = [event for event, keep in zip(group, good.tolist(), strict=True) if keep]
+        columns = self._columns["counters"]
+        columns["start_ns"].append(times[good])
+        columns["name"].append(self._ids(event.name for event in kept))
+        columns["pid"].append(self._ids(str(event.pid) for event in kept))
+        columns["values"].append(self._ids(bytes(event.args).decode() for event in kept))
+
+    # -- texts: one dictionary for all columns of the file
+
+    def _id(self, text: str | None) -> int:
+        if text is None:
+            return -1
+        return self._texts.setdefault(text, len(self._texts))
+
+    def _ids(self, texts: Iterable[str | None]) -> np.ndarray[Any, np.dtype[np.int32]]:
+        return np.fromiter(map(self._id, texts), np.int32)
+
+    # -- the end
+
+    def finish(self, base_ns: int) -> dict[str, ArrowTable]:
+        """Return the tables of the file, times moved by ``base_ns``."""
+        texts = pa.array(self._texts, pa.string())
+        return {
+            name: self._table(name, texts, base_ns)
+            for name in (*_SPANS, "counters")
+            if name not in EXTRAS or name in self._extras
+        }
+
+    def _table(self, name: str, texts: pa.Array, base_ns: int) -> ArrowTable:
+        schema = schema_of(name, stage="ingest")
+        columns = self._columns.get(name)
+        if columns is None:
+            return schema.empty_table()
+        arrays = [_column(columns.pop(field.name), field, texts, base_ns) for field in schema]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _column(parts: Sequence[Any], field: pa.Field, texts: pa.Array, base_ns: int) -> pa.Array:
+    if field.type == pa.int64():
+        times = np.concatenate(parts)
+        times += base_ns
+        return pa.array(times)
+    if field.type == pa.uint64():
+        return pa.chunked_array(parts, pa.uint64())
+    return _texts_column(np.concatenate(parts), texts, field.type)
+
+
+def _texts_column(ids: Int64s, texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Make a column of texts whose dictionary holds only what the column has."""
+    used, positions = np.unique(ids, return_inverse=True)
+    absent = ids < 0
+    if used.size and used[0] < 0:
+        used, positions = used[1:], positions - 1
+    column = pa.DictionaryArray.from_arrays(
+        pa.array(positions.astype(np.int32), mask=absent), texts.take(pa.array(used))
+    )
+    return column if kind == TEXT else column.cast(kind)
+
+
+def _numbers(values: list[Any], *, zero: bool = True) -> pa.Array:
+    """Make a column of ids up to 2^64-1; what is none is null, as is 0 where it means none."""
+    try:
+        column = pa.array(values, pa.uint64())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        column = pa.array(unsigned(values), pa.uint64())
+    return column if zero else pc.if_else(pc.equal(column, _ZERO), _NULL, column)
+
+
+def _whole(value: object) -> str:
+    """Write a device number as text, ``0.0`` like ``0``."""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)

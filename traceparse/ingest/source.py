@@ -1,0 +1,217 @@
+"""From paths to bytes: which files there are, and what is in them, decompressed.
+
+Compression is recognized by content, never by name. A stream that breaks off, or turns into
+something that cannot be inflated, gives what came before, and says so.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+
+import zstandard
+from isal import igzip_lib, isal_zlib
+
+from traceparse.errors import InputError
+
+__all__ = ["Source", "find"]
+
+# isal's type stubs say that its error class is an instance of one
+_ISAL_ERROR = cast("type[Exception]", igzip_lib.IsalError)
+_DAMAGE = (_ISAL_ERROR, zstandard.ZstdError)
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_GZIP_WBITS = 31  # zlib's way of saying: expect a gzip header
+_RAW_BLOCK = 1 << 18
+_INFLATED_BLOCK = 1 << 20
+_ZSTD_BITE = 1 << 10  # a zstd block of 4 bytes can hold 128 KiB: this is at most 32 MiB at once
+_ENDINGS = (".json", ".json.gz", ".json.zst", ".json.tmp", ".json.gz.tmp")
+
+
+def find(paths: Sequence[str | Path]) -> list[Path]:
+    """Which files do these paths, folders (searched downwards) and globs name? Once each.
+
+    Raises
+    ------
+    InputError
+        A path is not there, or a folder or glob holds no ``.json`` file.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        found.update(dict.fromkeys(_expand(str(path))))
+    return list(found)
+
+
+def _expand(text: str) -> list[Path]:
+    path = Path(text)
+    if path.is_dir():
+        inside = list(_search(path))
+        if not inside:
+            raise InputError(
+                f"{text}: no trace in this folder: it holds no file named "
+                f"*.json, *.json.gz or *.json.zst; give the folder that the profiler wrote to"
+            )
+        return inside
+    if path.exists():
+        return [path]
+    matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - a pattern, not a folder
+    if not matches:
+        raise InputError(f"{text}: no such file or folder; check the path")
+    return [file for match in matches for file in _expand(match)]
+
+
+def _search(folder: Path) -> Iterator[Path]:
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if name.lower().endswith(_ENDINGS) and not name.startswith("."):
+                yield Path(parent, name)
+
+
+class _Member(Protocol):
+    """One compressed member of a file: bytes in, bytes out, a bounded amount at a time."""
+
+    def inflate(self, data: bytes) -> Iterator[bytes]:
+        """Yield what the data inflates to."""
+        ...
+
+    @property
+    def rest(self) -> bytes | None:
+        """What followed the end of the member, or ``None`` while it has not ended."""
+        ...
+
+
+class _Gzip:
+    def __init__(self) -> None:
+        self._stream = isal_zlib.decompressobj(wbits=_GZIP_WBITS)
+
+    def inflate(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            yield self._stream.decompress(data, _INFLATED_BLOCK)
+            data = self._stream.unconsumed_tail
+
+    @property
+    def rest(self) -> bytes | None:
+        return self._stream.unused_data if self._stream.eof else None
+
+
+class _Zstd:
+    """zstandard has no limit on what one call returns, so it gets little at a time."""
+
+    def __init__(self) -> None:
+        self._stream = zstandard.ZstdDecompressor().decompressobj()
+        self._unread = b""
+
+    def inflate(self, data: bytes) -> Iterator[bytes]:
+        for start in range(0, len(data), _ZSTD_BITE):
+            yield self._stream.decompress(data[start : start + _ZSTD_BITE])
+            if self._stream.eof:
+                self._unread = data[start + _ZSTD_BITE :]
+                return
+
+    @property
+    def rest(self) -> bytes | None:
+        return self._stream.unused_data + self._unread if self._stream.eof else None
+
+
+class Source:
+    """A file as a stream of decompressed bytes.
+
+    ``damage`` says in words why the stream ended before the file's content did, or is ``None``.
+    ``on_bytes`` is called with the number of bytes taken from the disk, for progress bars.
+    """
+
+    def __init__(self, path: Path, on_bytes: Callable[[int], object] | None = None) -> None:
+        self.path = path
+        self.damage: str | None = None
+        self._on_bytes = on_bytes
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._blocks: Iterator[bytes] | None = None
+        try:
+            self.size = path.stat().st_size
+            self._file: BinaryIO = path.open("rb")
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+    def __enter__(self) -> Source:
+        """Return the open source."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def read(self, size: int) -> bytes:
+        """Return the next ``size`` bytes: fewer at the end, none when there are no more."""
+        if self._blocks is None:
+            self._blocks = self._inflate()
+        while self._held < size:
+            block = next(self._blocks, None)
+            if block is None:
+                break
+            self._pieces.append(block)
+            self._held += len(block)
+        data = b"".join(self._pieces)
+        self._pieces = [data[size:]] if len(data) > size else []
+        self._held = max(len(data) - size, 0)
+        return data[:size]
+
+    def _raw(self) -> bytes:
+        try:
+            block = self._file.read(_RAW_BLOCK)
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+        if self._on_bytes:
+            self._on_bytes(len(block))
+        return block
+
+    def _inflate(self) -> Iterator[bytes]:
+        block = self._raw()
+        member = _member(block)
+        if member is None:
+            yield from self._plain(block)
+        else:
+            yield from self._members(block, member)
+
+    def _plain(self, block: bytes) -> Iterator[bytes]:
+        while block:
+            yield block
+            block = self._raw()
+
+    def _members(self, block: bytes, member: _Member) -> Iterator[bytes]:
+        """Inflate one compressed member after another, as far as they are whole."""
+        while block:
+            try:
+                yield from member.inflate(block)
+            except _DAMAGE as error:
+                self.damage = f"its compressed data is damaged ({error})"
+                return
+            rest = member.rest
+            block = self._raw() if rest is None else rest.lstrip(b"\0") or self._raw()
+            if rest is not None and block:
+                follower = _member(block)
+                if follower is None:
+                    self.damage = "something that is not compressed follows its compressed data"
+                    return
+                member = follower
+        if member.rest is None:
+            self.damage = "its compressed data breaks off"
+
+
+def _member(block: bytes) -> _Member | None:
+    """Return what inflates this data, told by its first bytes; ``None`` for plain data."""
+    if block.startswith(_GZIP):
+        return _Gzip()
+    if block.startswith(_ZSTD):
+        return _Zstd()
+    return None
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{path}: cannot be read: {error.strerror or error}; check its permissions"
+    )

@@ -1,0 +1,17 @@
+"""One rank's tables to one small digest: classified, linked, cut into steps, accounted for."""
+
+from __future__ import annotations
+
+from traceparse.rank.digest import DeviceDigest, RankDigest, StepTimes, digest
+from traceparse.rank.tables import public_tables
+from traceparse.rank.times import KernelCounts, Times
+
+__all__ = [
+    "DeviceDigest",
+    "KernelCounts",
+    "RankDigest",
+    "StepTimes",
+    "Times",
+    "digest",
+    "public_tables",
+]

@@ -1,0 +1,77 @@
+"""Where the time of one device went between two instants: TIMES of the contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traceparse.intervals import Intervals, clip, difference, length, union
+
+__all__ = ["KernelCounts", "Times", "partition"]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """An exact partition of a span of device time, in integer nanoseconds.
+
+    ``compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns == span_ns`` and
+    ``overlap_ns + exposed_comm_ns == comm_ns``, always. ``start_ns`` and ``end_ns`` are Unix
+    nanoseconds on the rank's own clock.
+    """
+
+    start_ns: int
+    end_ns: int
+    span_ns: int
+    busy_ns: int
+    compute_ns: int
+    comm_ns: int
+    copy_ns: int
+    overlap_ns: int
+    exposed_comm_ns: int
+    exposed_copy_ns: int
+    idle_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCounts:
+    """How many kernels a device ran, and how many of them have no launch record in the file.
+
+    ``time_ns`` sums durations, so kernels that run side by side count twice. ``unattributed``
+    kernels belong to no operator; they are counted once operators are (``None`` until then).
+    """
+
+    count: int
+    time_ns: int
+    unlinked_count: int
+    unlinked_time_ns: int
+    unattributed_count: int | None = None
+    unattributed_time_ns: int | None = None
+
+
+def partition(
+    compute: Intervals, comm: Intervals, copy: Intervals, *, start_ns: int, end_ns: int
+) -> Times:
+    """Account for every nanosecond of ``[start_ns, end_ns)`` on one device.
+
+    The three interval sets are unions over all streams of the device (report contract,
+    section 3); whatever lies outside the span is cut off.
+    """
+    inside = [clip(part, start_ns, end_ns) for part in (compute, comm, copy)]
+    compute, comm, copy = inside
+    exposed_comm = difference(comm, compute)
+    worked = union(comm, compute)
+    exposed_copy = difference(copy, worked)
+    busy_ns = length(worked) + length(exposed_copy)
+    span_ns = end_ns - start_ns
+    return Times(
+        start_ns=start_ns,
+        end_ns=end_ns,
+        span_ns=span_ns,
+        busy_ns=busy_ns,
+        compute_ns=length(compute),
+        comm_ns=length(comm),
+        copy_ns=length(copy),
+        overlap_ns=length(comm) - length(exposed_comm),
+        exposed_comm_ns=length(exposed_comm),
+        exposed_copy_ns=length(exposed_copy),
+        idle_ns=span_ns - busy_ns,
+    )

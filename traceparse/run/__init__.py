@@ -1,0 +1,26 @@
+"""All digests of one job together: what the job did as a whole, as one report."""
+
+from __future__ import annotations
+
+from traceparse.run.assemble import assemble
+from traceparse.run.report import (
+    DeviceReport,
+    Report,
+    RunInfo,
+    StepReport,
+    Summary,
+    write_whole,
+)
+from traceparse.run.run import Run, gather
+
+__all__ = [
+    "DeviceReport",
+    "Report",
+    "Run",
+    "RunInfo",
+    "StepReport",
+    "Summary",
+    "assemble",
+    "gather",
+    "write_whole",
+]

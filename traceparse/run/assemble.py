@@ -1,0 +1,206 @@
+"""All digests of a job to one report.
+
+Nothing here opens a trace. What the digests disagree on, or do not say, becomes ``None`` and a
+note.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import TypeVar
+
+import traceparse
+from traceparse.errors import InputError, Note
+from traceparse.rank import DeviceDigest, RankDigest
+from traceparse.run.report import DeviceReport, Report, RunInfo, StepReport
+from traceparse.run.summary import summarize
+from traceparse.units import rank_ranges
+
+__all__ = ["assemble"]
+
+T = TypeVar("T")
+
+# fields of the contract that later versions fill
+_NOT_COMPUTED = (
+    "run.accelerator",
+    "run.reference_dtype",
+    "run.conventions",
+    "devices.kernels.unattributed_count",
+    "devices.kernels.unattributed_time_ns",
+    "devices.steps.executed_flop",
+    "devices.steps.model_flop",
+    "devices.steps.recompute_flop",
+    "devices.steps.achieved_flop_per_s",
+    "devices.steps.hfu",
+    "devices.steps.mfu",
+    "utilization",
+    "collectives",
+    "clock",
+    "scaling_loss",
+    "roofline",
+    "findings",
+)
+
+
+def assemble(
+    digests: Sequence[RankDigest],
+    *,
+    notes: Iterable[Note] = (),
+    steps: Collection[int] | None = None,
+) -> Report:
+    """Make the report of one job from the digests of its traces.
+
+    Parameters
+    ----------
+    digests
+        At least one; in any order.
+    notes
+        What is already known to be wrong, such as files that could not be used.
+    steps
+        Numbers of the steps to report on; all of them by default.
+
+    Raises
+    ------
+    InputError
+        No trace has any of the steps asked for.
+    """
+    ordered = sorted(digests, key=_by_rank)
+    used, doubled = _one_a_rank(ordered)
+    run, about_run = _run_info(used)
+    devices = [_device(digest, device, steps) for digest in used for device in digest.devices]
+    if steps is not None:
+        _require_steps(used, devices, steps)
+    summary, about_summary = summarize(devices)
+    return Report(
+        generator={"name": "traceparse", "version": traceparse.__version__},
+        run=run,
+        summary=summary,
+        notes=(
+            *notes,
+            *about_run,
+            *doubled,
+            *(note for digest in ordered for note in digest.notes),
+            *about_summary,
+            *(
+                Note("not_computed", f"{field} is not computed by this version")
+                for field in _NOT_COMPUTED
+            ),
+        ),
+        files=tuple(digest.health for digest in ordered),
+        devices=tuple(devices),
+    )
+
+
+def _by_rank(digest: RankDigest) -> tuple[bool, int, str]:
+    rank = digest.health.rank
+    return rank is None, rank or 0, digest.health.path
+
+
+def _one_a_rank(digests: list[RankDigest]) -> tuple[list[RankDigest], list[Note]]:
+    """Keep one trace a rank: of several, the one that ends last."""
+    claims: dict[int | None, list[RankDigest]] = defaultdict(list)
+    for digest in digests:
+        claims[digest.health.rank].append(digest)
+    used, notes = [], []
+    for rank, claimants in claims.items():
+        if rank is None or len(claimants) == 1:
+            used.extend(claimants)
+            continue
+        newest = max(claimants, key=_last_instant)
+        used.append(newest)
+        paths = ", ".join(claimant.health.path for claimant in claimants)
+        notes.append(
+            Note(
+                "duplicate_rank",
+                f"{len(claimants)} files say that they are rank {rank} ({paths}): only the "
+                f"newest, {newest.health.path}, is used; give one job's folder at a time",
+                rank,
+            )
+        )
+    return used, notes
+
+
+def _last_instant(digest: RankDigest) -> tuple[int, str]:
+    return max(device.window.end_ns for device in digest.devices), digest.health.path
+
+
+def _run_info(digests: list[RankDigest]) -> tuple[RunInfo, list[Note]]:
+    ranks = sorted(d.health.rank for d in digests if d.health.rank is not None)
+    notes: list[Note] = []
+    world_size = _agreed("world_size", [d.header.world_size for d in digests], notes)
+    backend = _agreed("backend", [d.header.backend for d in digests], notes)
+    missing: tuple[int, ...] | None = None
+    if world_size is not None:
+        missing = tuple(sorted(set(range(world_size)) - set(ranks)))
+        notes.extend(_about_ranks(ranks, missing, world_size))
+    return RunInfo(world_size, tuple(ranks), missing, backend), notes
+
+
+def _agreed(field: str, said: list[T | None], notes: list[Note]) -> T | None:
+    """Return what the traces say with one voice; ``None`` and a note if they do not."""
+    values = list(dict.fromkeys(value for value in said if value is not None))
+    words = field.replace("_", " ")
+    if len(values) == 1:
+        return values[0]
+    if values:
+        told = ", ".join(str(value) for value in values[:4])
+        message = f"the traces disagree on their {words} ({told}): are they of one job?"
+        notes.append(Note(f"{field}_disagrees", message))
+    else:
+        message = f"no trace says its {words}" + (
+            ", so missing ranks cannot be told" if field == "world_size" else ""
+        )
+        notes.append(Note(f"{field}_unknown", message))
+    return None
+
+
+def _about_ranks(ranks: list[int], missing: tuple[int, ...], world_size: int) -> list[Note]:
+    notes = []
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        notes.append(
+            Note(
+                "missing_ranks",
+                f"rank {rank_ranges(missing)} of world size {world_size} {verb} missing: "
+                f"{world_size - len(missing)} of {world_size} ranks are accounted for",
+            )
+        )
+    beyond = [rank for rank in ranks if rank >= world_size]
+    if beyond:
+        notes.append(
+            Note(
+                "rank_beyond_world_size",
+                f"rank {rank_ranges(beyond)} cannot be in a job of world size {world_size}",
+            )
+        )
+    return notes
+
+
+def _device(
+    digest: RankDigest, device: DeviceDigest, steps: Collection[int] | None
+) -> DeviceReport:
+    return DeviceReport(
+        rank=digest.health.rank,
+        device=device.device,
+        window=device.window,
+        steps=tuple(
+            StepReport(step.step, step.name, step.open_ended, step.times)
+            for step in device.steps
+            if steps is None or step.step in steps
+        ),
+        kernels=device.kernels,
+    )
+
+
+def _require_steps(
+    digests: list[RankDigest], devices: list[DeviceReport], steps: Collection[int]
+) -> None:
+    if any(device.steps for device in devices):
+        return
+    marked = {
+        step.step for digest in digests for device in digest.devices for step in device.steps
+    }
+    there = sorted(step for step in marked if step is not None)
+    known = f"they have {rank_ranges(there)}" if there else "they have no step markers"
+    raise InputError(f"no trace has step {rank_ranges(sorted(steps))}: {known}; change --steps")

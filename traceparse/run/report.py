@@ -1,0 +1,172 @@
+"""The report: the contract of ``report.json``, field for field.
+
+Pure data. Whatever draws it lives in ``traceparse.report``; whatever computes it, in the
+other modules of this room. A field that this version cannot fill is ``None``, and a note with
+code ``not_computed`` names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from traceparse.errors import MissingExtraError, Note
+from traceparse.ingest import FileHealth
+from traceparse.rank import KernelCounts, Times
+
+__all__ = ["DeviceReport", "Report", "RunInfo", "StepReport", "Summary", "write_whole"]
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """Who took part: field ``run`` of the contract."""
+
+    world_size: int | None
+    ranks: tuple[int, ...]
+    missing_ranks: tuple[int, ...] | None
+    backend: str | None
+    accelerator: Mapping[str, Any] | None = None
+    reference_dtype: str | None = None
+    conventions: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """One step on one device: STEP of the contract.
+
+    ``times`` is ``None`` for a step that launched nothing on the device; in ``to_dict`` its
+    fields stand beside the others, as the contract has them.
+    """
+
+    step: int | None
+    name: str | None
+    open_ended: bool
+    times: Times | None
+    executed_flop: int | None = None
+    model_flop: int | None = None
+    recompute_flop: int | None = None
+    achieved_flop_per_s: float | None = None
+    hfu: float | None = None
+    mfu: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReport:
+    """One device of one rank: an entry of ``devices``; without accelerator it is ``"cpu"``."""
+
+    rank: int | None
+    device: int | str
+    window: Times
+    steps: tuple[StepReport, ...]
+    kernels: KernelCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The run in one line and one sum: field ``summary`` (an addition to the contract).
+
+    ``times`` adds up the device-steps named by ``basis``: ``complete_steps`` (steps that are
+    not open-ended and present on every rank), ``all_steps`` where there is none, ``windows``
+    where the traces have no step markers. Its ``start_ns`` and ``end_ns`` are those of the
+    first and the last of them; ``span_ns`` is a sum of spans, not ``end_ns - start_ns``.
+    """
+
+    verdict: str
+    basis: str
+    num_device_steps: int
+    times: Times
+    compute_ratio: float | None
+    exposed_comm_ratio: float | None
+    exposed_copy_ratio: float | None
+    idle_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where the time of one job went. Attributes and units as in the report contract."""
+
+    generator: Mapping[str, str]
+    run: RunInfo
+    summary: Summary
+    notes: tuple[Note, ...]
+    files: tuple[FileHealth, ...]
+    devices: tuple[DeviceReport, ...]
+    utilization: Mapping[str, Any] | None = None
+    collectives: Sequence[Mapping[str, Any]] | None = None
+    clock: Mapping[str, Any] | None = None
+    scaling_loss: Mapping[str, Any] | None = None
+    roofline: Sequence[Mapping[str, Any]] | None = None
+    findings: Sequence[Mapping[str, Any]] | None = None
+    schema_version: int = SCHEMA_VERSION
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as ``report.json`` has it: plain dicts, lists, numbers, text."""
+        plain: dict[str, Any] = {"schema_version": self.schema_version}
+        plain.update(_plain(self))
+        return plain
+
+    def save(
+        self, directory: str | Path, *, formats: Sequence[str] = ("json", "html")
+    ) -> list[Path]:
+        """Write ``report.<format>`` for each format into a directory, and return the paths.
+
+        Formats are the entry points of group ``traceparse.renderers``: functions from a report
+        to text. Files appear whole or not at all.
+
+        Raises
+        ------
+        MissingExtraError
+            No installed package renders one of the formats.
+        """
+        renderers = {point.name: point for point in entry_points(group="traceparse.renderers")}
+        unknown = [name for name in formats if name not in renderers]
+        if unknown:
+            raise MissingExtraError(
+                f"report format {', '.join(unknown)} is not installed; there are: "
+                f"{', '.join(sorted(renderers))}"
+            )
+        texts = {name: renderers[name].load()(self) for name in formats}
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        return [write_whole(folder / f"report.{name}", text) for name, text in texts.items()]
+
+
+def write_whole(path: Path, text: str) -> Path:
+    """Write a text file that no reader ever sees half of: a temporary name, then a rename."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON is of any type
+    if isinstance(value, StepReport):
+        return _plain_step(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _plain_step(step: StepReport) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for field in fields(step):
+        if field.name == "times":
+            times = step.times
+            plain.update(
+                {part.name: times and getattr(times, part.name) for part in fields(Times)}
+            )
+        else:
+            plain[field.name] = getattr(step, field.name)
+    return plain

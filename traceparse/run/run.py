@@ -1,0 +1,83 @@
+"""A job, read: its tables, for people who want to ask their own questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import pyarrow as pa
+
+from traceparse.errors import Note
+from traceparse.ingest import FileHealth
+from traceparse.rank import Times
+from traceparse.run.report import Report
+from traceparse.tables import TABLES, ArrowTable, schema_of
+
+__all__ = ["Run", "gather"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All traces of one job.
+
+    ``tables`` maps the names of :mod:`traceparse.tables` to Arrow tables over all ranks;
+    ``report`` is what :func:`traceparse.analyze` says about the same files.
+    """
+
+    tables: Mapping[str, ArrowTable]
+    report: Report
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that have a trace."""
+        return self.report.run.ranks
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was repaired, skipped, assumed or is unknown."""
+        return self.report.notes
+
+
+def gather(parts: Sequence[Mapping[str, ArrowTable]], report: Report) -> Run:
+    """Put the tables of all ranks under one another, and the report's own beside them."""
+    tables = {
+        name: pa.concat_tables(
+            [part[name] for part in parts if name in part]
+        ).unify_dictionaries()
+        for name in TABLES
+        if any(name in part for part in parts)
+    }
+    tables["steps"] = _rows("steps", _steps(report))
+    tables["files"] = _rows("files", [_file(health) for health in report.files])
+    tables["notes"] = _rows("notes", [asdict(note) for note in report.notes])
+    return Run(tables, report)
+
+
+def _rows(name: str, rows: list[dict[str, Any]]) -> ArrowTable:
+    return pa.Table.from_pylist(rows, schema=schema_of(name))
+
+
+def _steps(report: Report) -> list[dict[str, Any]]:
+    names = [field.name for field in fields(Times)]
+    return [
+        {
+            "rank": device.rank,
+            "device": str(device.device),
+            "step": step.step,
+            "name": step.name,
+            "open_ended": step.open_ended,
+            **{name: getattr(step.times, name, None) for name in names},
+        }
+        for device in report.devices
+        for step in device.steps
+    ]
+
+
+def _file(health: FileHealth) -> dict[str, Any]:
+    row = {field.name: getattr(health, field.name) for field in fields(health)}
+    return {
+        **row,
+        "skipped": list(health.skipped.items()),
+        "repaired": list(health.repaired.items()),
+    }

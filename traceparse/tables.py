@@ -1,0 +1,208 @@
+"""Every table traceparse makes: column, Arrow type, unit, meaning.
+
+The single source for the code that fills them, for ``traceparse schema`` and for the docs.
+A column is filled by one stage of the way from bytes to report; a stage sees the columns of
+the stages before it. Names and units are those of the report contract.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+__all__ = [
+    "STAGES",
+    "TABLES",
+    "TEXT",
+    "TIMES_COLUMNS",
+    "ArrowTable",
+    "Column",
+    "Table",
+    "schema_of",
+]
+
+# pyarrow ships no types; the alias keeps signatures readable
+ArrowTable: TypeAlias = pa.Table
+
+TEXT = pa.dictionary(pa.int32(), pa.string())
+STAGES = ("ingest", "rank", "work")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its Arrow type, its unit (empty for none), what it means, who fills it."""
+
+    name: str
+    type: pa.DataType
+    unit: str
+    meaning: str
+    stage: str = "ingest"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: what a row is, and its columns in order."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+
+
+def schema_of(name: str, *, stage: str = STAGES[-1]) -> pa.Schema:
+    """Return the Arrow schema of a table as it is after one of the :data:`STAGES`."""
+    known = STAGES[: STAGES.index(stage) + 1]
+    return pa.schema([(c.name, c.type) for c in TABLES[name].columns if c.stage in known])
+
+
+_START = Column(
+    "start_ns", pa.int64(), "ns", "first instant, Unix time on the rank's own clock"
+)
+_END = Column("end_ns", pa.int64(), "ns", "first instant after it")
+_NAME = Column("name", TEXT, "", "name as the trace has it")
+_CATEGORY = Column("category", TEXT, "", "category as the trace has it, in today's spelling")
+_PID = Column("pid", TEXT, "", "process id, as text: some rows of a trace have words there")
+_TID = Column("tid", TEXT, "", "thread id, as text")
+_CORRELATION = Column(
+    "correlation", pa.uint64(), "", "ties a launch to its device events; null where absent or 0"
+)
+_EXTERNAL_ID = Column("external_id", pa.uint64(), "", "id of the operator that caused it")
+_RANK = Column("rank", pa.int64(), "", "rank of the file; null where unknown", "rank")
+_STEP = Column(
+    "step", pa.int64(), "", "number of the step that launched it; null outside", "rank"
+)
+
+_DEVICE_EVENTS = (
+    _START,
+    _END,
+    _NAME,
+    _CATEGORY,
+    Column("device", TEXT, "", "device number as text, or the process row where there is none"),
+    Column("stream", pa.uint64(), "", "stream number or handle; null where absent or -1"),
+    _CORRELATION,
+    _EXTERNAL_ID,
+    Column("collective", TEXT, "", "collective that the kernel's own metadata names"),
+    _RANK,
+    _STEP,
+    Column("kind", TEXT, "", "compute, comm or copy", "rank"),
+    Column("dur_ns", pa.int64(), "ns", "end_ns - start_ns", "rank"),
+    Column("op", TEXT, "", "operator that owns it", "work"),
+    Column("shapes", TEXT, "", "shapes of the operator's inputs", "work"),
+    Column("dtype", TEXT, "", "data type the work is counted in", "work"),
+    Column("flop", pa.int64(), "FLOP", "work of the operator, on its first kernel", "work"),
+    Column("bytes", pa.int64(), "byte", "least traffic of the operator", "work"),
+)
+
+TIMES_COLUMNS = tuple(
+    Column(name, pa.int64(), "ns", meaning, "rank")
+    for name, meaning in (
+        ("start_ns", "first instant, Unix time on the rank's own clock; null without interval"),
+        ("end_ns", "first instant after it"),
+        ("span_ns", "end_ns - start_ns"),
+        ("busy_ns", "some kernel or copy runs"),
+        ("compute_ns", "some compute kernel runs"),
+        ("comm_ns", "some collective or point-to-point kernel runs"),
+        ("copy_ns", "some copy or memset runs"),
+        ("overlap_ns", "comm and compute both run"),
+        ("exposed_comm_ns", "comm runs and compute does not"),
+        ("exposed_copy_ns", "copy runs, and neither compute nor comm"),
+        ("idle_ns", "nothing runs"),
+    )
+)
+
+
+def _by_name(*tables: Table) -> dict[str, Table]:
+    return {table.name: table for table in tables}
+
+
+TABLES = _by_name(
+    Table("kernels", "one kernel on a device (category kernel only)", _DEVICE_EVENTS),
+    Table("device_events", "one kernel, copy or memset on a device", _DEVICE_EVENTS),
+    Table(
+        "launches",
+        "one call of the runtime or driver on the host",
+        (_START, _END, _NAME, _CATEGORY, _PID, _TID, _CORRELATION, _EXTERNAL_ID, _RANK),
+    ),
+    Table(
+        "ops",
+        "one operator run on the host",
+        (_START, _END, _NAME, _CATEGORY, _PID, _TID, _EXTERNAL_ID, _RANK),
+    ),
+    Table(
+        "annotations",
+        "one named range on the host: steps, record_function, gloo collectives",
+        (_START, _END, _NAME, _CATEGORY, _PID, _TID, _RANK),
+    ),
+    Table(
+        "python_functions",
+        "one Python call, read only when asked for",
+        (_START, _END, _NAME, _CATEGORY, _PID, _TID, _RANK),
+    ),
+    Table(
+        "counters",
+        "one sample of a counter, read only when asked for",
+        (
+            _START,
+            _NAME,
+            _PID,
+            Column("values", pa.string(), "", "the sample's args, JSON"),
+            _RANK,
+        ),
+    ),
+    Table(
+        "steps",
+        "one step on one device",
+        (
+            _RANK,
+            Column("device", pa.string(), "", "device number as text, or cpu", "rank"),
+            Column("step", pa.int64(), "", "number of the step; null without markers", "rank"),
+            Column("name", pa.string(), "", "name of the marker; null without markers", "rank"),
+            Column(
+                "open_ended", pa.bool_(), "", "the last step, whose end nothing marks", "rank"
+            ),
+            *TIMES_COLUMNS,
+        ),
+    ),
+    Table(
+        "files",
+        "one trace file, and what became of it",
+        (
+            Column("path", pa.string(), "", "as given or found", "rank"),
+            _RANK,
+            Column("rank_source", pa.string(), "", "how the rank is known", "rank"),
+            Column("layout", pa.string(), "", "which writer's layout the file has", "rank"),
+            Column("bytes", pa.int64(), "byte", "size on disk", "rank"),
+            Column("events", pa.int64(), "", "elements of traceEvents", "rank"),
+            Column(
+                "skipped", pa.map_(pa.string(), pa.int64()), "", "not kept, by reason", "rank"
+            ),
+            Column(
+                "repaired", pa.map_(pa.string(), pa.int64()), "", "repaired, by reason", "rank"
+            ),
+            Column("truncated", pa.bool_(), "", "the end of the file is missing", "rank"),
+            Column("time_resolution_ns", pa.int64(), "ns", "1000 or 1; null unknown", "rank"),
+            Column("gpu_events", pa.int64(), "", "device events of an accelerator", "rank"),
+            Column(
+                "launches_without_gpu_event",
+                pa.int64(),
+                "",
+                "launches that left no trace",
+                "rank",
+            ),
+            Column(
+                "gpu_events_without_launch", pa.int64(), "", "not launched in the file", "rank"
+            ),
+        ),
+    ),
+    Table(
+        "notes",
+        "something repaired, skipped, assumed or unknown",
+        (
+            Column("code", pa.string(), "", "stable name, for programs", "rank"),
+            Column("message", pa.string(), "", "one line, for people", "rank"),
+            _RANK,
+            Column("file", pa.string(), "", "file it is about; null: the run", "rank"),
+        ),
+    ),
+)

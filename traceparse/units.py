@@ -1,0 +1,144 @@
+"""Numbers as people write them, and back: milliseconds, megabytes, percent, steps, ranks.
+
+Only whole numbers go in, wherever there is a choice, so that nothing is rounded twice. What is
+unknown (``None``) is an en dash, never 0; exactly nothing is ``0``, so that ``0.0`` always
+means "a little".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from traceparse.errors import UsageError
+
+__all__ = [
+    "UNKNOWN",
+    "format_bytes",
+    "format_count",
+    "format_ms",
+    "format_ns",
+    "format_number_of",
+    "format_percent",
+    "format_ratio",
+    "ms_decimals",
+    "parse_steps",
+    "rank_ranges",
+]
+
+UNKNOWN = "\N{EN DASH}"
+_NS_PER_MS = 1_000_000
+_BYTES_PER_MB = 1_000_000
+_RANGES_WIDTH = 80
+
+
+def ms_decimals(largest_ns: int) -> int:
+    """How many decimals of a millisecond do times up to this one deserve?
+
+    A table asks once, with its largest span, so that all its numbers line up.
+    """
+    if largest_ns < 100_000:
+        return 6
+    return 3 if largest_ns < 100 * _NS_PER_MS else 1
+
+
+def format_ms(ns: int | None, decimals: int = 1) -> str:
+    """Write nanoseconds in milliseconds, without the unit: ``1,282.7``."""
+    return UNKNOWN if ns is None else _fixed(ns, _NS_PER_MS, decimals)
+
+
+def format_ns(ns: int | None) -> str:
+    """Write nanoseconds in milliseconds, for running text: ``1,282.7 ms``."""
+    if ns is None:
+        return UNKNOWN
+    return f"{format_ms(ns, ms_decimals(abs(ns)))} ms"
+
+
+def format_bytes(count: int | None) -> str:
+    """Write a number of bytes in decimal megabytes: ``523.4 MB``, ``0.012 MB``."""
+    if count is None:
+        return UNKNOWN
+    return f"{_fixed(count, _BYTES_PER_MB, 1 if count >= 10 * _BYTES_PER_MB else 3)} MB"
+
+
+def format_count(count: int | None) -> str:
+    """Write a count with its thousands apart: ``1,234``."""
+    return UNKNOWN if count is None else f"{count:,}"
+
+
+def format_number_of(count: int, what: str) -> str:
+    """Write a count and what is counted: ``1 rank``, ``1,024 ranks``."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def format_percent(part: int | None, whole: int | None) -> str:
+    """Write a share in percent: ``12.3%``. A share of nothing is unknown."""
+    if part is None or not whole:
+        return UNKNOWN
+    return f"{_fixed(100 * part, whole, 1)}%"
+
+
+def format_ratio(ratio: float | None) -> str:
+    """Write a ratio in percent: ``12.3%``."""
+    if ratio is None:
+        return UNKNOWN
+    return f"{100 * ratio:,.1f}%" if ratio else "0%"
+
+
+def rank_ranges(ranks: Sequence[int]) -> str:
+    """Write sorted ranks compactly: ``0-2, 5``; what exceeds 80 characters is only counted."""
+    runs = _runs(ranks)
+    text = ", ".join(map(_run_text, runs))
+    if len(text) <= _RANGES_WIDTH:
+        return text or "none"
+
+    def first(num: int) -> str:
+        left = len(ranks) - sum(map(len, runs[:num]))
+        return ", ".join([*map(_run_text, runs[:num]), f"... and {left:,} more"])
+
+    most = min(len(runs), _RANGES_WIDTH)
+    return next(first(num) for num in range(most, -1, -1) if len(first(num)) <= _RANGES_WIDTH)
+
+
+def parse_steps(text: str) -> range:
+    """Read one step, ``4``, or a range with both ends in it, ``3-5``.
+
+    Raises
+    ------
+    UsageError
+        The text is neither, or the range ends before it starts.
+    """
+    match = re.fullmatch(r"\s*([0-9]{1,18})(?:\s*-\s*([0-9]{1,18}))?\s*", text)
+    if match is None:
+        raise UsageError(f"--steps {text!r}: give one step, such as 4, or a range, such as 3-5")
+    first = int(match[1])
+    last = int(match[2] or first)
+    if last < first:
+        raise UsageError(
+            f"--steps {text!r}: the range ends before it starts; write {last}-{first}"
+        )
+    return range(first, last + 1)
+
+
+def _fixed(numerator: int, denominator: int, decimals: int) -> str:
+    """Write a quotient with so many decimals, rounded half up in whole numbers."""
+    if not numerator:
+        return "0"
+    unit = 10**decimals
+    scaled = (2 * abs(numerator) * unit + denominator) // (2 * denominator)
+    whole, rest = divmod(scaled, unit)
+    return f"{'-' if numerator < 0 else ''}{whole:,}.{rest:0{decimals}}"
+
+
+def _runs(ranks: Sequence[int]) -> list[range]:
+    runs: list[range] = []
+    for rank in ranks:
+        if runs and rank == runs[-1].stop:
+            runs[-1] = range(runs[-1].start, rank + 1)
+        else:
+            runs.append(range(rank, rank + 1))
+    return runs
+
+
+def _run_text(run: range) -> str:
+    return f"{run.start}" if len(run) == 1 else f"{run.start}-{run[-1]}"
