@@ -12,8 +12,9 @@ folder=$1 python=$2 purpose=$3
     echo "traceparse needs Python 3.11 or newer; $python is $("$python" -V). Try: make PYTHON=python3.12" >&2
     exit 1
 }
+echo "setting up $folder for $purpose: a minute or two"
 "$python" -m venv "$folder"
-pip() { "$folder/bin/python" -m pip --disable-pip-version-check install --quiet "$@"; }
+pip() { "$folder/bin/python" -m pip --disable-pip-version-check install --quiet --quiet "$@"; }
 
 pip --upgrade 'pip>=25.1'  # the first one that knows dependency groups
 case $purpose in

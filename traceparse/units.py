@@ -1,4 +1,4 @@
-"""Numbers as people write them, and back: milliseconds, megabytes, percent, steps, ranks.
+"""Numbers as people write them: milliseconds, megabytes, percent, ranks.
 
 Only whole numbers go in, wherever there is a choice, so that nothing is rounded twice. What is
 unknown (``None``) is an en dash, never 0; exactly nothing is ``0``, so that ``0.0`` always
@@ -7,10 +7,7 @@ means "a little".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-
-from traceparse.errors import UsageError
 
 __all__ = [
     "UNKNOWN",
@@ -22,7 +19,6 @@ __all__ = [
     "format_percent",
     "format_ratio",
     "ms_decimals",
-    "parse_steps",
     "rank_ranges",
 ]
 
@@ -98,26 +94,6 @@ def rank_ranges(ranks: Sequence[int]) -> str:
 
     most = min(len(runs), _RANGES_WIDTH)
     return next(first(num) for num in range(most, -1, -1) if len(first(num)) <= _RANGES_WIDTH)
-
-
-def parse_steps(text: str) -> range:
-    """Read one step, ``4``, or a range with both ends in it, ``3-5``.
-
-    Raises
-    ------
-    UsageError
-        The text is neither, or the range ends before it starts.
-    """
-    match = re.fullmatch(r"\s*([0-9]{1,18})(?:\s*-\s*([0-9]{1,18}))?\s*", text)
-    if match is None:
-        raise UsageError(f"--steps {text!r}: give one step, such as 4, or a range, such as 3-5")
-    first = int(match[1])
-    last = int(match[2] or first)
-    if last < first:
-        raise UsageError(
-            f"--steps {text!r}: the range ends before it starts; write {last}-{first}"
-        )
-    return range(first, last + 1)
 
 
 def _fixed(numerator: int, denominator: int, decimals: int) -> str:

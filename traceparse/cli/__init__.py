@@ -5,7 +5,6 @@ Heavy packages are imported by the command that needs them, so that ``--help`` a
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -18,8 +17,6 @@ from traceparse.cli.schema import schema
 from traceparse.errors import TraceparseError
 
 __all__ = ["app", "main"]
-
-_INTERRUPTED = 130
 
 app = typer.Typer(
     name="traceparse",
@@ -55,19 +52,10 @@ app.command()(schema)
 
 def main() -> None:
     """Run the command line and end the process with the exit status of the report contract."""
-    debug = "--debug" in sys.argv
     try:
         app()
     except TraceparseError as error:
-        if debug:
+        if "--debug" in sys.argv:
             raise
         print(f"traceparse: {error}", file=sys.stderr)
         sys.exit(error.exit_status)
-    except KeyboardInterrupt:
-        if debug:
-            raise
-        sys.exit(_INTERRUPTED)
-    except BrokenPipeError:
-        # whoever read our output has seen enough; keep Python from complaining when it flushes
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)

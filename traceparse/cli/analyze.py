@@ -10,7 +10,7 @@ import typer
 
 from traceparse.cli.progress import shown_progress
 from traceparse.cli.show import show_report
-from traceparse.units import parse_steps
+from traceparse.cli.words import parse_steps
 
 __all__ = ["analyze"]
 

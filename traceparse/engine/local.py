@@ -7,8 +7,12 @@ of bytes for the progress bar. A file that fails, fails alone.
 from __future__ import annotations
 
 import multiprocessing
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -20,6 +24,7 @@ from traceparse.rank import RankDigest, digest
 __all__ = ["Outcome", "Progress", "digest_files"]
 
 Outcome: TypeAlias = RankDigest | TraceparseError
+_Counter: TypeAlias = "Synchronized[int]"
 _POLL_S = 0.1
 
 
@@ -92,27 +97,59 @@ def _in_processes(
     # spawn: a forked copy of a process that has run Arrow's threads can hang
     context = multiprocessing.get_context("spawn")
     read = context.Value("q", 0)
-    reported = 0
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         min(jobs, len(paths)), mp_context=context, initializer=_share, initargs=(read,)
     )
     try:
-        running: dict[Future[Outcome], int] = {
-            pool.submit(_digest_counted, paths[index], rank): index for index in order
-        }
-        while running:
-            done, _ = wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
-            now = read.value
-            shown.advance(now - reported)
-            reported = now
-            for future in done:
-                yield running.pop(future), future.result()
-                shown.file_done()
+        with _workers_ignore_interrupts():
+            running: dict[Future[Outcome], int] = {
+                pool.submit(_digest_counted, paths[index], rank): index for index in order
+            }
+        yield from _as_they_end(running, read, shown)
+    except BrokenProcessPool as error:
+        raise TraceparseError(
+            "a process that read traces was killed (out of memory?), so there is no report; "
+            "try again with --jobs 1"
+        ) from error
+    except BaseException:
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-_Counter: TypeAlias = "Synchronized[int]"
+@contextmanager
+def _workers_ignore_interrupts() -> Iterator[None]:
+    """Let processes that start now leave Ctrl-C to their parent, which ends them.
+
+    Ignored signals are inherited; handlers are not. Only a main thread may change them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def _as_they_end(
+    running: dict[Future[Outcome], int], read: _Counter, shown: Progress
+) -> Iterator[tuple[int, Outcome]]:
+    reported = 0
+    while running:
+        done, _ = wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+        now = read.value
+        shown.advance(now - reported)
+        reported = now
+        for future in done:
+            yield running.pop(future), future.result()
+            shown.file_done()
+
+
 _bytes_read: list[_Counter] = []  # in a worker: the count that it shares with its parent
 
 

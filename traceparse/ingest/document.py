@@ -134,7 +134,7 @@ class Document:
         try:
             found = json.loads(self._buffer)
         except _DAMAGE as error:
-            if self._source.damage or _breaks_off(self._buffer):
+            if self._source.damage or outline(self._buffer.lstrip()[1:]).end < 0:
                 return sniff.empty(path, self._source.damage or "the file breaks off", 1)
             return InputError(
                 f"{path}: this is not valid JSON ({_short(error)}) and has no traceEvents; "
@@ -268,10 +268,6 @@ def _salvage(text: bytes) -> dict[str, Any]:
             except _DAMAGE:
                 continue
     return facts
-
-
-def _breaks_off(text: bytes) -> bool:
-    return not text.rstrip().endswith((b"}", b"]"))
 
 
 def _short(error: Exception) -> str:

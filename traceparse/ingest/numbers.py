@@ -22,6 +22,7 @@ MISSING = np.iinfo(np.int64).min
 UNUSABLE = MISSING + 1
 
 LIMIT = 1 << 62  # two such numbers add up without overflow
+_ONE_NS = Decimal("0.001")  # in microseconds
 _NEWLINE, _DOT, _MINUS, _ZERO = 10, 46, 45, 48
 _FAST_DIGITS = 15  # times 1000 this still fits int64 with room to spare
 _UINT64 = 1 << 64
@@ -114,7 +115,8 @@ def _exact(text: bytes) -> int:
         return UNUSABLE
     if number.adjusted() < -6:
         return 0
-    result = int((number * 1000).to_integral_value(ROUND_HALF_EVEN))
+    # rounded once: a product would first be rounded to the 28 digits of the decimal context
+    result = int(number.quantize(_ONE_NS, ROUND_HALF_EVEN).scaleb(3))
     return result if abs(result) < LIMIT else UNUSABLE
 
 

@@ -115,7 +115,7 @@ def work_of(trace: RankTrace) -> list[Work]:
         work = _host_work(trace)
         return [work] if work.rows.size else []
     kinds = kinds_of(events)
-    launched_ns = launches_of(events, trace.tables["launches"]).at_ns
+    launched_ns = launches_of(events, trace.tables["launches"])
     starts, ends = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()
     names, ids = texts_of(events, "device")
     works = []

@@ -7,7 +7,6 @@ old traces ``External id`` is another number.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ from traceparse.intervals import Int64s
 from traceparse.rank.classify import texts_of
 from traceparse.tables import ArrowTable
 
-__all__ = ["UNLINKED", "Launches", "launches_of", "num_without_device_event"]
+__all__ = ["UNLINKED", "launches_of", "num_without_device_event"]
 
 UNLINKED = np.iinfo(np.int64).min
 
@@ -25,20 +24,11 @@ UNLINKED = np.iinfo(np.int64).min
 _LAUNCHES = re.compile(r"^(?:cuda|cu|hip)\w*?(?:Launch|Memcpy)(?!\w*HostFunc)")
 
 
-class Launches(NamedTuple):
-    """When each device event was launched: the start of its earliest call, or ``UNLINKED``."""
+def launches_of(device_events: ArrowTable, launches: ArrowTable) -> Int64s:
+    """When was each row of ``device_events`` launched? Start of its earliest call, in ns.
 
-    at_ns: Int64s
-
-    @property
-    def linked(self) -> npt.NDArray[np.bool_]:
-        """Which device events have a launch record."""
-        linked: npt.NDArray[np.bool_] = self.at_ns != UNLINKED
-        return linked
-
-
-def launches_of(device_events: ArrowTable, launches: ArrowTable) -> Launches:
-    """Find the launch of every row of ``device_events`` among the calls of the same file."""
+    ``UNLINKED`` where no call of the file has its correlation.
+    """
     keys, starts = _correlations(launches), launches["start_ns"].to_numpy()
     order = np.lexsort((starts, keys))
     keys, starts = keys[order], starts[order]
@@ -52,7 +42,7 @@ def launches_of(device_events: ArrowTable, launches: ArrowTable) -> Launches:
     )
     at_ns = np.full(wanted.size, UNLINKED)
     at_ns[found] = starts[at[found]]
-    return Launches(at_ns)
+    return at_ns
 
 
 def num_without_device_event(launches: ArrowTable, device_events: ArrowTable) -> int:

@@ -158,11 +158,11 @@ def _agreed(field: str, said: list[T | None], notes: list[Note]) -> T | None:
 def _about_ranks(ranks: list[int], missing: tuple[int, ...], world_size: int) -> list[Note]:
     notes = []
     if missing:
-        verb = "is" if len(missing) == 1 else "are"
+        subject = "rank" if len(missing) == 1 else "ranks"
         notes.append(
             Note(
                 "missing_ranks",
-                f"rank {rank_ranges(missing)} of world size {world_size} {verb} missing: "
+                f"{subject} {rank_ranges(missing)} missing: "
                 f"{world_size - len(missing)} of {world_size} ranks are accounted for",
             )
         )

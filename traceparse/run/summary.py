@@ -8,14 +8,14 @@ from dataclasses import fields
 from traceparse.errors import Note
 from traceparse.rank import Times
 from traceparse.run.report import DeviceReport, StepReport, Summary
-from traceparse.units import format_ns, format_percent
+from traceparse.units import format_ns, format_number_of, format_percent
 
 __all__ = ["summarize"]
 
 _TERMS = {
     "compute_ns": "compute",
-    "exposed_comm_ns": "exposed communication",
-    "exposed_copy_ns": "exposed copies",
+    "exposed_comm_ns": "exposed comm",
+    "exposed_copy_ns": "exposed copy",
     "idle_ns": "idle",
 }
 
@@ -91,18 +91,14 @@ def _verdict(devices: Sequence[DeviceReport], steps: Sequence[StepReport], times
         for term, words in _TERMS.items()
     }
     largest = max(_TERMS, key=lambda term: getattr(times, term))
-    others = ", ".join(
-        f"{words} {share}" for words, share in shares.items() if words != _TERMS[largest]
-    )
-    num_ranks = len({device.rank for device in devices})
-    marked = any(step.step is not None for step in steps)
-    unit = "step" if marked else "window"
+    first = _TERMS[largest]
+    others = ", ".join(f"{words} {share}" for words, share in shares.items() if words != first)
+    unit = "step" if any(step.step is not None for step in steps) else "window"
+    counts = [format_number_of(len(steps), f"device-{unit}")]
+    ranks = {device.rank for device in devices}
+    if None not in ranks:
+        counts.insert(0, format_number_of(len(ranks), "rank"))
     return (
-        f"{_TERMS[largest].capitalize()} takes {shares[_TERMS[largest]]} of a mean {unit} of "
-        f"{format_ns(times.span_ns // len(steps))} ({others}; "
-        f"{_number(num_ranks, 'rank')}, {_number(len(steps), f'device-{unit}')})"
+        f"{first.capitalize()} takes {shares[first]} of a mean {unit} of "
+        f"{format_ns(times.span_ns // len(steps))}; {others} ({', '.join(counts)})"
     )
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -1,0 +1,11 @@
+"""Where the stored traces are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HAND = ROOT / "fixtures" / "hand"
+GLOO = ROOT / "fixtures" / "gloo-2rank"
+SHARED = Path(os.environ.get("TRACEPARSE_SHARED_TRACES", ROOT.parent / "shared" / "traces"))

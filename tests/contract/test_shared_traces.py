@@ -1,0 +1,97 @@
+"""Public traces of many machines: every figure is that of the shared reference, to the ns."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+
+import pytest
+
+from tests import oracle
+from tests.contract.places import SHARED
+from tests.contract.seen import partition_errors, seen
+from traceparse.engine import analyze
+
+BASE = re.compile(rb'"baseTimeNanoseconds":\s*(\d+)')
+SMALL_BYTES = 3_000_000
+REFERENCES = sorted(
+    path
+    for path in (SHARED / "oracle").rglob("*.json")
+    if path.name != "multirank.json"  # about matching between ranks
+)
+
+pytestmark = pytest.mark.skipif(
+    not REFERENCES,
+    reason=f"no traces at {SHARED}; say where they are in TRACEPARSE_SHARED_TRACES",
+)
+
+
+def trace_of(reference):
+    return SHARED / f"{reference.relative_to(SHARED / 'oracle')}.gz"
+
+
+def moved(times, base_ns):
+    """Move a reference's TIMES, which have no base in them, to the file's own base."""
+    if times is None:
+        return None
+    return times | {name: times[name] + base_ns for name in ("start_ns", "end_ns")}
+
+
+def expected_devices(reference, base_ns):
+    return sorted(
+        (
+            {
+                "device": found["device"],
+                "window": moved(found["window"]["contract"], base_ns),
+                "steps": [
+                    {name: cut[name] for name in ("step", "name", "open_ended")}
+                    | {"times": moved(cut.get("contract"), base_ns)}
+                    for cut in found["steps"]
+                ],
+                "kernels": found.get("kernels"),
+            }
+            for found in reference["devices"]
+        ),
+        key=lambda found: str(found["device"]),
+    )
+
+
+def test_all_fifty_are_there():
+    assert len(REFERENCES) == 50
+
+
+@pytest.mark.parametrize("reference", REFERENCES, ids=lambda path: path.stem)
+def test_analyzer_agrees_with_reference(reference):
+    trace = trace_of(reference)
+    content = gzip.decompress(trace.read_bytes())
+    base = BASE.search(content)
+    base_ns = int(base[1]) if base else 0
+    want = expected_devices(json.loads(reference.read_text()), base_ns)
+
+    found = seen(trace)
+
+    assert found["devices"] == want
+    assert partition_errors(found) == []
+    if len(content) <= SMALL_BYTES:
+        by_oracle = oracle.analyze(*oracle.load(content))
+        assert by_oracle["devices"] == want
+        assert found["skipped"] == by_oracle["skipped"]
+
+
+def test_eight_ranks_of_eight():
+    report = analyze(SHARED / "param-dlrm").to_dict()
+    assert report["run"]["ranks"] == list(range(8))
+    assert report["run"]["world_size"] == 8
+    assert report["run"]["missing_ranks"] == []
+    assert [note for note in report["notes"] if "rank" in note["code"]] == []
+
+
+def test_a_missing_rank_is_named(tmp_path):
+    for trace in (SHARED / "param-dlrm").glob("*.json.gz"):
+        if not trace.name.startswith("worker5_"):
+            shutil.copy(trace, tmp_path)
+    report = analyze(tmp_path).to_dict()
+    assert report["run"]["missing_ranks"] == [5]
+    assert any("5" in note["message"] for note in report["notes"])

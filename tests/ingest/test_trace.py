@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from tests.traces import BASE_NS, document, job, kernel, op, simple, span, write
+from traceparse.errors import EmptyTraceError, NotATraceError, UsageError
+from traceparse.ingest import read_trace
+
+
+def _codes(trace) -> list[str]:
+    return [note.code for note in trace.notes]
+
+
+def test_a_good_trace_has_no_notes(tmp_path):
+    events, header = simple(rank=3, world_size=8)
+    path = write(tmp_path / "t.json", events, **header)
+    trace = read_trace(path)
+    assert trace.notes == ()
+    assert trace.tables["device_events"]["start_ns"].to_pylist() == [
+        BASE_NS + 100_000,
+        BASE_NS + 104_000,
+    ]
+    health = trace.health
+    assert (health.rank, health.rank_source, health.layout) == (3, "distributedInfo", "compact")
+    assert (health.bytes, health.events, health.gpu_events) == (path.stat().st_size, 2, 2)
+    assert (health.skipped, health.truncated, health.time_resolution_ns) == ({}, False, 1000)
+
+
+def test_absolute_times_need_no_base(tmp_path):
+    path = tmp_path / "rank0.json"
+    path.write_text(json.dumps({"traceEvents": [kernel(1_700_000_000_000_000, 5)]}))
+    trace = read_trace(path)
+    assert trace.tables["device_events"]["start_ns"].to_pylist() == [BASE_NS]
+    assert _codes(trace) == ["rank_from_file_name"]
+
+
+def test_absolute_times_are_not_moved_by_a_base(tmp_path):
+    path = write(tmp_path / "rank0.json", [kernel(1_700_000_000_000_000, 5)])
+    assert read_trace(path).tables["device_events"]["start_ns"].to_pylist() == [BASE_NS]
+
+
+def test_relative_times_without_base_are_said(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps([kernel(100, 5)]))
+    trace = read_trace(path, rank=4)
+    assert _codes(trace) == ["time_relative"]
+    assert (trace.health.rank, trace.health.rank_source, trace.health.layout) == (
+        4,
+        "given",
+        "list",
+    )
+
+
+def test_a_legacy_list_is_named(tmp_path):
+    path = tmp_path / "t.json"
+    event = {"ph": "X", "name": "mm", "ts": 1, "dur": 2, "tid": 0, "pid": "CPU functions"}
+    path.write_text(json.dumps([event]))
+    assert read_trace(path).health.layout == "legacy"
+    path.write_text(json.dumps([op(1, 2)]))
+    assert read_trace(path).health.layout == "list"
+
+
+def test_an_unknown_rank_is_said_and_a_contradicted_one_too(tmp_path):
+    path = write(tmp_path / "t.json", [kernel(1, 1)])
+    assert _codes(read_trace(path)) == ["rank_unknown"]
+    path = write(tmp_path / "t.json", [kernel(1, 1)], distributedInfo=job(2))
+    trace = read_trace(path, rank=5)
+    assert trace.health.rank == 2
+    assert [note.message for note in trace.notes] == [
+        "--rank 5 is not used: its distributedInfo says rank 2"
+    ]
+
+
+def test_losses_are_said_and_what_is_left_out_by_design_is_not(tmp_path):
+    events = [kernel(1, 1), kernel(0, 1), kernel(2, -1), span("python_function", "f", 1, 1)]
+    trace = read_trace(write(tmp_path / "rank0.json", events))
+    said = [note.message for note in trace.notes if note.code == "events_lost"]
+    assert said == ["events that could not be used: 1 duration_negative, 1 time_zero"]
+    assert trace.health.skipped["python_function"] == 1
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_truncated_file_is_used_and_said(tmp_path, packed):
+    text = json.dumps(document([kernel(n, 1, f"k{n * 7919}") for n in range(1, 3000)])).encode()
+    data = gzip.compress(text)[:-2000] if packed else text[:-2000]
+    path = tmp_path / "rank0.json"
+    path.write_bytes(data)
+    trace = read_trace(path)
+    num = trace.tables["device_events"].num_rows
+    assert 100 < num < 3000
+    assert trace.health.truncated
+    (note,) = [note for note in trace.notes if note.code == "truncated"]
+    assert note.message.endswith(f"breaks off; the {num} events before that are used") or (
+        note.message
+        == f"it breaks off after byte {len(data)}; the {num} events before that are used"
+    )
+
+
+def test_a_damaged_header_is_said(tmp_path):
+    path = tmp_path / "rank0.json"
+    path.write_text('{"user": "a"b", "traceEvents": [' + json.dumps(kernel(1, 1)) + "]}")
+    assert "header_damaged" in _codes(read_trace(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ('{"traceEvents": []}', EmptyTraceError, r"no duration events .*\(no events at all\)"),
+        ('{"traceEvents": [{"ph": "M"}]}', EmptyTraceError, r"metadata only.*1 metadata"),
+        ('[{"a": 1}, {"b": 2}]', NotATraceError, "a JSON list, but not of trace events"),
+        (
+            '{"traceEvents": [{"ph": "M"}, {"ph',
+            EmptyTraceError,
+            "breaks off after byte 34 before",
+        ),
+    ],
+)
+def test_a_trace_without_spans_is_refused(tmp_path, text, error, said):
+    path = tmp_path / "t.json"
+    path.write_text(text)
+    with pytest.raises(error, match=said):
+        read_trace(path)
+
+
+def test_an_unknown_extra_is_refused(tmp_path):
+    with pytest.raises(
+        UsageError, match="no such extra table: stacks; there are counters, python"
+    ):
+        read_trace(tmp_path, extras=frozenset({"stacks"}))

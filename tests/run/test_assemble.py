@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.traces import kernel, launch, step, write, write_rank
+from traceparse.errors import InputError, Note
+from traceparse.ingest import read_trace
+from traceparse.rank import digest
+from traceparse.run import assemble
+
+
+def _assemble(*paths, **options):
+    return assemble([digest(read_trace(path)) for path in paths], **options)
+
+
+def _said(report, code: str) -> list[str]:
+    return [note.message for note in report.notes if note.code == code]
+
+
+def test_ranks_of_one_job(tmp_path):
+    paths = [write_rank(tmp_path, rank, 3) for rank in (2, 0, 1)]
+    report = _assemble(*paths)
+    assert (report.run.world_size, report.run.backend) == (3, "nccl")
+    assert (report.run.ranks, report.run.missing_ranks) == ((0, 1, 2), ())
+    assert [device.rank for device in report.devices] == [0, 1, 2]
+    assert [health.rank for health in report.files] == [0, 1, 2]
+    assert not _said(report, "missing_ranks")
+
+
+def test_missing_ranks_are_said_in_words(tmp_path):
+    report = _assemble(write_rank(tmp_path, 1, 4))
+    assert report.run.missing_ranks == (0, 2, 3)
+    assert _said(report, "missing_ranks") == [
+        "ranks 0, 2-3 missing: 1 of 4 ranks are accounted for"
+    ]
+    report = _assemble(
+        write_rank(tmp_path, 1, 4), *(write_rank(tmp_path, n, 4) for n in (0, 3))
+    )
+    assert _said(report, "missing_ranks") == ["rank 2 missing: 3 of 4 ranks are accounted for"]
+
+
+def test_a_rank_that_cannot_be_is_said(tmp_path):
+    report = _assemble(write_rank(tmp_path, 5, 1))
+    assert _said(report, "rank_beyond_world_size") == [
+        "rank 5 cannot be in a job of world size 1"
+    ]
+
+
+def test_of_two_files_that_claim_a_rank_the_newer_counts(tmp_path):
+    old, new = (tmp_path / "a").absolute(), (tmp_path / "b").absolute()
+    for folder, start in ((old, 100), (new, 900)):
+        folder.mkdir()
+        write_rank(folder, 0, 1, start=start)
+    old, new = old / "rank0.json", new / "rank0.json"
+    for order in ((old, new), (new, old)):
+        report = _assemble(*order)
+        assert [device.window.start_ns % 1_000_000 for device in report.devices] == [900_000]
+        assert [health.path for health in report.files] == [str(old), str(new)]
+        assert _said(report, "duplicate_rank") == [
+            f"2 files say that they are rank 0 ({old}, {new}): only the newest, {new}, "
+            f"is used; give one job's folder at a time"
+        ]
+
+
+def test_files_of_unknown_rank_all_count(tmp_path):
+    paths = [write(tmp_path / f"{name}.json", [kernel(1, 1)]) for name in "ab"]
+    report = _assemble(*paths)
+    assert [device.rank for device in report.devices] == [None, None]
+    assert (report.run.ranks, report.run.world_size, report.run.missing_ranks) == (
+        (),
+        None,
+        None,
+    )
+    assert _said(report, "world_size_unknown") == [
+        "no trace says its world size, so missing ranks cannot be told"
+    ]
+    assert _said(report, "backend_unknown") == ["no trace says its backend"]
+
+
+def test_traces_that_disagree_are_said(tmp_path):
+    report = _assemble(write_rank(tmp_path, 0, 2), write_rank(tmp_path, 1, 4))
+    assert (report.run.world_size, report.run.missing_ranks) == (None, None)
+    assert _said(report, "world_size_disagrees") == [
+        "the traces disagree on their world size (2, 4): are they of one job?"
+    ]
+
+
+def test_notes_of_files_that_failed_come_first(tmp_path):
+    note = Note("not_a_trace", "a picture", file="x.json")
+    report = _assemble(write_rank(tmp_path, 0, 1), notes=[note])
+    assert report.notes[0] == note
+
+
+def test_every_field_that_is_not_computed_has_a_note(tmp_path):
+    report = _assemble(write_rank(tmp_path, 0, 1))
+    named = {message.split()[0] for message in _said(report, "not_computed")}
+    plain = report.to_dict()
+    for field in (
+        "utilization",
+        "collectives",
+        "clock",
+        "scaling_loss",
+        "roofline",
+        "findings",
+    ):
+        assert plain[field] is None
+        assert field in named
+    for field, value in plain["run"].items():
+        assert (value is None) == (f"run.{field}" in named)
+    (device,) = plain["devices"]
+    for field, value in device["kernels"].items():
+        assert (value is None) == (f"devices.kernels.{field}" in named)
+    marks = {
+        "step",
+        "name",
+    }  # null because the trace has no step markers, with a note of its own
+    for field, value in device["steps"][0].items():
+        assert (value is None) == (f"devices.steps.{field}" in named or field in marks)
+
+
+def _stepped(tmp_path):
+    events = []
+    for number in range(1, 5):
+        start = 100 * number
+        events += [step(number, start, 90), launch(start + 1, correlation=number)]
+        events += [kernel(start + 10, 20, correlation=number)]
+    return write(tmp_path / "rank0.json", events)
+
+
+def test_only_the_steps_asked_for(tmp_path):
+    report = _assemble(_stepped(tmp_path), steps=range(2, 4))
+    assert [step.step for step in report.devices[0].steps] == [2, 3]
+    assert report.summary.num_device_steps == 2
+
+
+def test_steps_that_no_trace_has_are_refused(tmp_path):
+    with pytest.raises(
+        InputError, match=r"no trace has step 7-8: they have 1-4; change --steps"
+    ):
+        _assemble(_stepped(tmp_path), steps=range(7, 9))
+    with pytest.raises(InputError, match=r"has step 7: they have no step markers"):
+        _assemble(write_rank(tmp_path, 0, 1), steps=range(7, 8))

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceparse.intervals import (
+    EMPTY,
+    Intervals,
+    clip,
+    difference,
+    from_spans,
+    gaps,
+    intersection,
+    length,
+    union,
+)
+
+_SPANS = st.lists(st.tuples(st.integers(-30, 30), st.integers(0, 9)), max_size=8)
+
+
+def _make(spans: list[tuple[int, int]]) -> Intervals:
+    starts = np.array([start for start, _ in spans], np.int64)
+    return from_spans(starts, starts + np.array([last for _, last in spans], np.int64))
+
+
+def _points(spans: list[tuple[int, int]]) -> set[int]:
+    return {point for start, last in spans for point in range(start, start + last)}
+
+
+def _inside(found: Intervals) -> set[int]:
+    """Return the points of a set, after checking that it is in normal form."""
+    flat = np.stack([found.starts, found.ends], axis=1).ravel()
+    assert np.all(flat[1:] > flat[:-1])
+    return {p for start, end in zip(*found, strict=True) for p in range(start, end)}
+
+
+@given(_SPANS)
+def test_spans_cover_what_brute_force_says(spans):
+    found = _make(spans)
+    assert _inside(found) == _points(spans)
+    assert length(found) == len(_points(spans))
+
+
+@given(_SPANS, _SPANS)
+def test_set_operations_are_those_of_sets_of_points(one, other):
+    a, b = _make(one), _make(other)
+    assert _inside(union(a, b)) == _points(one) | _points(other)
+    assert _inside(intersection(a, b)) == _points(one) & _points(other)
+    assert _inside(difference(a, b)) == _points(one) - _points(other)
+
+
+@given(_SPANS, st.integers(-35, 35), st.integers(-35, 35))
+def test_clip_and_gaps_share_a_window(spans, start, end):
+    window = set(range(start, end))
+    assert _inside(clip(_make(spans), start, end)) == _points(spans) & window
+    assert _inside(gaps(_make(spans), start, end)) == window - _points(spans)
+
+
+def test_touching_spans_are_one_and_empty_ones_none():
+    found = _make([(0, 5), (5, 5), (20, 0)])
+    assert (found.starts.tolist(), found.ends.tolist()) == ([0], [10])
+    assert length(EMPTY) == 0
+
+
+def test_times_of_this_century_do_not_overflow():
+    now = 1_800_000_000_000_000_000
+    assert length(_make([(now, 5), (now + 3, 5)])) == 8

@@ -1,0 +1,138 @@
+"""Numbers to text and back."""
+
+# ruff: noqa: RUF001 - en dashes are what is tested
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceparse import units
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (1_282_726_144, "1,282.7 ms"),
+        (1_282_750_000, "1,282.8 ms"),  # half up
+        (3_600_000_000_000, "3,600,000.0 ms"),
+        (99_999_999, "100.000 ms"),
+        (7_505_110, "7.505 ms"),
+        (20, "0.000020 ms"),
+        (0, "0 ms"),
+        (-1_282_726_144, "-1,282.7 ms"),
+        (None, "–"),
+    ],
+)
+def test_nanoseconds_are_written_in_milliseconds(ns, text):
+    assert units.format_ns(ns) == text
+
+
+def test_a_table_writes_all_its_times_with_the_same_decimals():
+    assert [units.ms_decimals(ns) for ns in (99_999, 100_000, 99_999_999, 100_000_000)] == [
+        6,
+        3,
+        3,
+        1,
+    ]
+    assert units.format_ms(1_234_567, 1) == "1.2"
+    assert units.format_ms(1_234_567, 3) == "1.235"
+    assert units.format_ms(49_999, 1) == "0.0"
+    assert units.format_ms(0, 3) == "0"
+    assert units.format_ms(None) == "–"
+
+
+def test_times_beyond_a_double_are_exact():
+    assert units.format_ms(9_007_199_254_740_993, 6) == "9,007,199,254.740993"
+
+
+@given(st.integers(-(10**18), 10**18), st.sampled_from([1, 3, 6]))
+def test_written_milliseconds_are_off_by_half_a_digit_at_most(ns, decimals):
+    digits = units.format_ms(ns, decimals).replace(",", "").replace(".", "")
+    unit = 10 ** (6 - decimals)
+    written = 0 if digits == "0" else int(digits) * unit
+    assert 2 * abs(written - ns) <= unit
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [
+        (1, 3, "33.3%"),
+        (2, 3, "66.7%"),
+        (1, 1, "100.0%"),
+        (1, 100_000, "0.0%"),
+        (0, 5, "0%"),
+        (15, 1, "1,500.0%"),
+        (0, 0, "–"),
+        (None, 5, "–"),
+        (5, None, "–"),
+    ],
+)
+def test_shares_are_written_in_percent(part, whole, text):
+    assert units.format_percent(part, whole) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(0.1234, "12.3%"), (1.0, "100.0%"), (0.0, "0%"), (None, "–")]
+)
+def test_ratios_are_written_in_percent(ratio, text):
+    assert units.format_ratio(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (523_412_345, "523.4 MB"),
+        (12_345, "0.012 MB"),
+        (9_999_999, "10.000 MB"),
+        (0, "0 MB"),
+        (None, "–"),
+    ],
+)
+def test_bytes_are_written_in_decimal_megabytes(count, text):
+    assert units.format_bytes(count) == text
+
+
+def test_counts_have_their_thousands_apart():
+    assert units.format_count(1_234_567) == "1,234,567"
+    assert units.format_count(0) == "0"
+    assert units.format_count(None) == "–"
+
+
+def test_a_count_goes_with_its_word():
+    assert units.format_number_of(1, "rank") == "1 rank"
+    assert units.format_number_of(0, "rank") == "0 ranks"
+    assert units.format_number_of(1_024, "rank") == "1,024 ranks"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text"),
+    [
+        ([0, 1, 2, 5], "0-2, 5"),
+        ([3], "3"),
+        ([0, 1], "0-1"),
+        ([], "none"),
+        (range(10_000), "0-9999"),
+    ],
+)
+def test_ranks_are_written_as_ranges(ranks, text):
+    assert units.rank_ranges(ranks) == text
+
+
+def test_many_scattered_ranks_are_counted_not_listed():
+    text = units.rank_ranges(range(0, 2_000, 2))
+    assert text.startswith("0, 2, 4, ")
+    assert text.endswith(", ... and 983 more")
+    assert text.count(",") == 17
+
+
+@given(st.sets(st.integers(0, 100_000), max_size=200))
+def test_written_ranks_are_short_and_lose_none(ranks):
+    text = units.rank_ranges(sorted(ranks))
+    assert len(text) <= 80
+    listed, _, rest = text.partition("... and ")
+    runs = [run.split("-") for run in listed.strip(", ").split(", ") if run != "none"]
+    shown = {rank for run in runs for rank in range(int(run[0]), int(run[-1]) + 1)}
+    assert shown <= ranks
+    assert len(shown) + int(rest.removesuffix(" more").replace(",", "") or 0) == len(ranks)

@@ -1,0 +1,34 @@
+"""``traceparse demo``: train a small model under capture, and analyze what it did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import traceparse
+from traceparse.capture.launch import run_demo
+from traceparse.cli.show import show_report
+
+__all__ = ["demo"]
+
+
+def demo(
+    *,
+    ranks: Annotated[int, typer.Option(help="Processes to train on, each one rank.")] = 2,
+    out: Annotated[
+        Path, typer.Option(help="Directory of the traces, the log and the report.")
+    ] = Path("demo-out"),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON and nothing else.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print the result and nothing else.")
+    ] = False,
+) -> None:
+    """Train a small model on CPU under capture, then analyze it."""
+    if not quiet:
+        typer.echo(f"training a small model on {ranks} CPU ranks", err=True)
+    traces = run_demo(out, ranks=ranks)
+    show_report(traceparse.analyze([traces]), as_json=as_json, quiet=quiet, out=out)

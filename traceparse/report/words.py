@@ -1,0 +1,70 @@
+"""What the parts of a span are called, and what they are: the words of the report contract."""
+
+# ruff: noqa: RUF001 - the contract writes sets with their signs
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from traceparse.rank import Times
+
+__all__ = ["BASIS", "CPU_DEVICE", "DEFINITIONS", "OPEN_ENDED", "PARTS", "Part"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the four parts that add up to a span; ``key`` is its field without ``_ns``."""
+
+    key: str
+    name: str
+    glyph: str
+    style: str
+
+    def of(self, times: Times) -> int:
+        """Return this part of a span, in nanoseconds."""
+        value: int = getattr(times, f"{self.key}_ns")
+        return value
+
+
+PARTS: Final = (
+    Part("compute", "compute", "█", "bright_blue"),
+    Part("exposed_comm", "exposed comm", "▓", "yellow"),
+    Part("exposed_copy", "exposed copy", "▒", "magenta"),
+    Part("idle", "idle", "░", "dim"),
+)
+
+# Report contract, section 3, in its own words.
+DEFINITIONS: Final = {
+    "span": "compute + exposed_comm + exposed_copy + idle == span, to the nanosecond, always",
+    "window": "first start to last end of the device's events (nothing of the host)",
+    "step": (
+        "starts with the first compute kernel that belongs to it (the first device event, if "
+        "it has no compute kernel) and ends where the next step's starts"
+    ),
+    "comm": (
+        "collective and point-to-point kernels (metadata first, then the kernel-name table)"
+    ),
+    "copy": "memcpy and memset (MTIA: dma_request)",
+    "compute": "every other kernel",
+    "busy": "|comm ∪ compute ∪ copy|",
+    "overlap": "|comm ∩ compute|",
+    "exposed_comm": "|comm − compute|",
+    "exposed_copy": "|copy − compute − comm|",
+    "idle": "span − busy",
+    "unlinked": "kernels with no launch record in the file",
+}
+CPU_DEVICE: Final = (
+    "No device event at all: the device is “cpu”. comm = host events named gloo:* or mpi:*; "
+    "compute = cpu_op events on any thread, except c10d::* and record_param_comms, which only "
+    "launch. Same identities."
+)
+OPEN_ENDED: Final = (
+    "open-ended: no step follows, so it ends at the later of the last device event that "
+    "belongs to it and its host span's end"
+)
+BASIS: Final = {
+    "complete_steps": "steps that are not open-ended and present on every rank",
+    "all_steps": "all steps, as none is complete on every rank",
+    "windows": "whole windows, as there are no step markers",
+}
