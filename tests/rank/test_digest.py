@@ -105,6 +105,15 @@ def test_the_host_is_the_device_where_there_is_no_other(tmp_path):
     assert found.health.gpu_events_without_launch == 0
 
 
+def test_a_file_that_breaks_off_before_its_kernels_is_no_cpu_job(tmp_path):
+    """libkineto writes host events first, so a cut file may hold nothing of the device."""
+    path = tmp_path / "rank0.json"
+    whole = write(path, [op(1, 5)], deviceProperties=[{"id": 0, "name": "NVIDIA H100"}])
+    path.write_text(whole.read_text()[:-2])
+    codes = _codes(digest(read_trace(path)))
+    assert codes == ["truncated", "device_events_missing", "no_step_markers"]
+
+
 def test_dropped_records_are_said_when_there_are_many(tmp_path):
     events = [kernel(100, 1, correlation=1), *(launch(n, correlation=n) for n in range(1, 5))]
     found = _digest(tmp_path, events)

@@ -10,8 +10,8 @@ import sys
 import pytest
 import zstandard
 
-from tools import bench, bench_facts, bench_load, bench_runs
-from tools.bench_child import ENGINES, measure, peak_rss_bytes
+from tools import bench, bench_child, bench_facts, bench_load, bench_runs
+from tools.bench_child import ENGINES, Engine, measure, peak_rss_bytes
 from tools.bench_facts import BenchError, default_trace, size_of, versions
 from tools.bench_runs import EngineFailedError, Plan, Result, run_child, time_engines
 from tools.bench_table import Goal, figures, goals_text, table
@@ -23,6 +23,7 @@ EVENTS = [
     {"ph": "X", "cat": "python_function", "name": "f", "pid": 1, "tid": 1, "ts": 5, "dur": 1},
 ]
 TEXT = json.dumps({"distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": EVENTS})
+INSTANT = Engine("does nothing", (), lambda _: dict, lambda _: {})
 
 
 @pytest.fixture
@@ -70,6 +71,7 @@ def test_child_counts_what_it_loaded(trace, engine, rows):
     assert (found["rows"], found["events"]) == (rows, 4)
     assert found["load_s"] > 0
     assert found["peak_rss_bytes"] >= found["imported_rss_bytes"] > 1_000_000
+    assert found["peak_rss_bytes"] > found.get("mapped_bytes", 0)
 
 
 def test_child_runs_the_whole_command(trace, capsys):
@@ -104,6 +106,14 @@ def test_peak_memory_grows_with_what_is_touched():
     held = bytearray(os.urandom(1)) * (before + 50_000_000)
 
     assert peak_rss_bytes() >= len(held)
+
+
+def test_without_proc_the_peak_is_that_of_getrusage(monkeypatch):
+    known = peak_rss_bytes()
+    monkeypatch.setattr(bench_child, "_memory", dict)
+
+    assert peak_rss_bytes() > known / 2
+    assert "mapped_bytes" not in measure(INSTANT, "")
 
 
 # -- the harness

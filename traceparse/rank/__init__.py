@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from traceparse.rank.digest import DeviceDigest, RankDigest, StepTimes, digest
+from traceparse.rank.digest import RankDigest, digest
 from traceparse.rank.tables import public_tables
-from traceparse.rank.times import KernelCounts, Times
+from traceparse.rank.times import DeviceDigest, KernelCounts, StepTimes, Times
 
 __all__ = [
     "DeviceDigest",

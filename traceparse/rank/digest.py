@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,36 +20,16 @@ from traceparse.rank.classify import (
     kinds_on_host,
     texts_of,
 )
+from traceparse.rank.doubts import doubts
 from traceparse.rank.link import UNLINKED, launches_of, num_without_device_event
 from traceparse.rank.steps import Marker, bounds_of, markers, members_of
-from traceparse.rank.times import KernelCounts, Times, partition
+from traceparse.rank.times import DeviceDigest, KernelCounts, StepTimes, Times, partition
 
-__all__ = ["DeviceDigest", "RankDigest", "StepTimes", "Work", "digest", "work_of"]
+__all__ = ["RankDigest", "Work", "digest", "work_of"]
 
 CPU = "cpu"
 _HOST_KINDS = (COMPUTE, COMM)
 _IGNORED = 99  # the kind of host ranges that are no work
-_DROPPED_SHARE = 0.01  # launches without device event that are worth a note (Kineto issue 996)
-
-
-@dataclass(frozen=True, slots=True)
-class StepTimes:
-    """One step on one device; ``times`` is ``None`` if it launched nothing there."""
-
-    step: int | None
-    name: str | None
-    open_ended: bool
-    times: Times | None
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceDigest:
-    """One device of one rank: its window, its steps, its kernels."""
-
-    device: int | str
-    window: Times
-    steps: tuple[StepTimes, ...]
-    kernels: KernelCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +82,7 @@ def digest(trace: RankTrace) -> RankDigest:
         devices=devices,
         notes=(
             *trace.notes,
-            *_notes(health, devices, steps, trace.tables["launches"].num_rows),
+            *doubts(trace, health, steps, devices),
         ),
     )
 
@@ -222,79 +201,3 @@ def _health(trace: RankTrace, works: list[Work]) -> FileHealth:
         launches_without_gpu_event=num_without_device_event(launches, events),
         gpu_events_without_launch=sum(int((w.launched_ns == UNLINKED).sum()) for w in works),
     )
-
-
-def _notes(
-    health: FileHealth,
-    devices: tuple[DeviceDigest, ...],
-    steps: list[Marker],
-    num_launches: int,
-) -> list[Note]:
-    said = [*_notes_on_events(health, num_launches), *_notes_on_steps(devices, steps)]
-    return [Note(code, message, health.rank, health.path) for code, message in said]
-
-
-def _notes_on_events(health: FileHealth, num_launches: int) -> list[tuple[str, str]]:
-    said = []
-    dropped, unlinked = health.launches_without_gpu_event, health.gpu_events_without_launch
-    if not health.gpu_events:
-        said.append(
-            (
-                "no_device_events",
-                "no device events: the host's operators are accounted for, as device cpu",
-            )
-        )
-        if dropped:
-            said.append(
-                (
-                    "device_events_missing",
-                    f"{dropped} launches but no device event at all: was another tool using "
-                    f"the device's tracer?",
-                )
-            )
-    elif dropped and dropped > _DROPPED_SHARE * num_launches:
-        said.append(
-            (
-                "launches_without_device_event",
-                f"{dropped} launches left no device event: the tracer dropped records, so the "
-                f"device looks idler than it was",
-            )
-        )
-    if unlinked:
-        said.append(
-            (
-                "device_events_unlinked",
-                f"{unlinked} of {health.gpu_events} device events have no launch in the file: "
-                f"their time counts, but they belong to no step",
-            )
-        )
-    return said
-
-
-def _notes_on_steps(
-    devices: tuple[DeviceDigest, ...], steps: list[Marker]
-) -> list[tuple[str, str]]:
-    if not steps:
-        return [
-            ("no_step_markers", "no ProfilerStep marks: the whole window counts as one step")
-        ]
-    said = []
-    if any(one.end_ns > other.start_ns for one, other in pairwise(steps)):
-        said.append(
-            ("steps_overlap", "ProfilerStep marks overlap: work in two of them belongs to both")
-        )
-    for device in devices:
-        empty = [step.name or "a step" for step in device.steps if step.times is None]
-        if empty:
-            said.append(
-                (
-                    "step_without_work",
-                    f"{_some(empty)} launched nothing on device {device.device}: no interval",
-                )
-            )
-    return said
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from traceparse.intervals import Intervals, clip, difference, length, union
 
-__all__ = ["KernelCounts", "Times", "partition"]
+__all__ = ["DeviceDigest", "KernelCounts", "StepTimes", "Times", "partition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,26 @@ class KernelCounts:
     unlinked_time_ns: int
     unattributed_count: int | None = None
     unattributed_time_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """One step on one device; ``times`` is ``None`` if it launched nothing there."""
+
+    step: int | None
+    name: str | None
+    open_ended: bool
+    times: Times | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceDigest:
+    """One device of one rank: its window, its steps, its kernels."""
+
+    device: int | str
+    window: Times
+    steps: tuple[StepTimes, ...]
+    kernels: KernelCounts
 
 
 def partition(

@@ -1,0 +1,35 @@
+"""The stored capture of two gloo ranks: the report of both is what the oracle says of each."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import oracle
+from tests.contract.places import GLOO
+from tests.contract.seen import as_oracle, device, partition_errors, seen
+from traceparse.engine import analyze
+
+TRACES = sorted(GLOO.glob("rank*_trace.json.gz"))
+
+
+@pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.name)
+def test_analyzer_agrees_with_oracle(trace):
+    found = seen(trace)
+    assert found == oracle.analyze(*oracle.load(trace.read_bytes()))
+    assert partition_errors(found) == []
+
+
+def test_both_ranks_are_one_job():
+    report = analyze(GLOO, jobs=1).to_dict()
+    assert report["run"]["ranks"] == [0, 1]
+    assert report["run"]["world_size"] == 2
+    assert report["run"]["missing_ranks"] == []
+    assert report["run"]["backend"] == "gloo"
+    alone = [as_oracle(analyze(trace, jobs=1).to_dict())["devices"][0] for trace in TRACES]
+    assert [device(found) for found in report["devices"]] == alone
+    assert all(found["window"]["exposed_comm_ns"] > 0 for found in alone)
+    assert [cut["step"] for cut in alone[0]["steps"]] == [3, 4, 5, 6]
+
+
+def test_two_processes_say_what_one_says():
+    assert analyze(GLOO, jobs=2).to_dict() == analyze(GLOO, jobs=1).to_dict()
