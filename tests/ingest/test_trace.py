@@ -39,7 +39,9 @@ def test_absolute_times_need_no_base(tmp_path):
 
 def test_absolute_times_are_not_moved_by_a_base(tmp_path):
     path = write(tmp_path / "rank0.json", [kernel(1_700_000_000_000_000, 5)])
-    assert read_trace(path).tables["device_events"]["start_ns"].to_pylist() == [BASE_NS]
+    trace = read_trace(path)
+    assert trace.tables["device_events"]["start_ns"].to_pylist() == [BASE_NS]
+    assert _codes(trace) == ["rank_from_file_name", "time_base_ignored"]
 
 
 def test_relative_times_without_base_are_said(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,40 +120,50 @@ def _layout(found: Scan, tables: Mapping[str, ArrowTable]) -> str:
 def _notes(
     found: Scan, header: Header, health: FileHealth, *, given: int | None, is_absolute: bool
 ) -> tuple[Note, ...]:
-    said: list[tuple[str, str]] = []
+    said = [
+        *_about_content(found, health),
+        *_about_rank(health, given),
+        *_about_times(header, is_absolute=is_absolute),
+    ]
+    return tuple(Note(code, message, health.rank, health.path) for code, message in said)
+
+
+def _about_content(found: Scan, health: FileHealth) -> Iterator[tuple[str, str]]:
     if health.truncated:
-        said.append(
-            ("truncated", f"{found.damage[0]}; the {found.events} events before that are used")
-        )
+        yield "truncated", f"{found.damage[0]}; the {found.events} events before that are used"
     elif found.damage:
-        said.append(("header_damaged", found.damage[0]))
+        yield "header_damaged", found.damage[0]
     lost = {reason: n for reason, n in health.skipped.items() if reason in LOSSES}
     if lost:
-        said.append(("events_lost", f"events that could not be used: {_counts(lost)}"))
+        yield "events_lost", f"events that could not be used: {_counts(lost)}"
+
+
+def _about_rank(health: FileHealth, given: int | None) -> Iterator[tuple[str, str]]:
     if health.rank is None:
-        said.append(
-            (
-                "rank_unknown",
-                "neither the trace nor its file name says which rank this is; give --rank",
-            )
+        yield (
+            "rank_unknown",
+            "neither the trace nor its file name says which rank this is; give --rank",
         )
     elif health.rank_source == "file name":
-        said.append(("rank_from_file_name", f"rank {health.rank} is read off the file name"))
+        yield "rank_from_file_name", f"rank {health.rank} is read off the file name"
     if given is not None and health.rank not in (None, given):
-        said.append(
-            (
-                "rank_contradicted",
-                f"--rank {given} is not used: its {health.rank_source} says rank {health.rank}",
-            )
+        yield (
+            "rank_contradicted",
+            f"--rank {given} is not used: its {health.rank_source} says rank {health.rank}",
+        )
+
+
+def _about_times(header: Header, *, is_absolute: bool) -> Iterator[tuple[str, str]]:
+    if is_absolute and header.base_ns:
+        yield (
+            "time_base_ignored",
+            "its times are dates already, so its baseTimeNanoseconds is not added to them",
         )
     if not is_absolute and header.base_ns is None:
-        said.append(
-            (
-                "time_relative",
-                "its times count from an unknown instant, so start_ns and end_ns are no dates",
-            )
+        yield (
+            "time_relative",
+            "its times count from an unknown instant, so start_ns and end_ns are no dates",
         )
-    return tuple(Note(code, message, health.rank, health.path) for code, message in said)
 
 
 def _counts(skipped: Mapping[str, int]) -> str:
