@@ -28,7 +28,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     # In traceparse.cli the name of this module is the command's.
     demo_module = sys.modules["traceparse.cli.demo"]
-    monkeypatch.setattr(demo_module, "run_demo", run_demo)
+    monkeypatch.setattr("traceparse.capture.launch.run_demo", run_demo)
     monkeypatch.setattr(traceparse, "analyze", analyze, raising=False)
     monkeypatch.setattr(demo_module, "show_report", show_report)
     return made

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 import traceparse
-from traceparse.capture.launch import run_demo
 from traceparse.cli.show import show_report
 
 __all__ = ["demo"]
@@ -28,6 +27,8 @@ def demo(
     ] = False,
 ) -> None:
     """Train a small model on CPU under capture, then analyze it."""
+    from traceparse.capture.launch import run_demo
+
     if not quiet:
         typer.echo(f"training a small model on {ranks} CPU ranks", err=True)
     traces = run_demo(out, ranks=ranks)

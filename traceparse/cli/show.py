@@ -18,16 +18,23 @@ def show_report(report: Report, *, as_json: bool, quiet: bool, out: Path | None)
     The report goes to standard output, as tables or as JSON; notes and the names of written
     files go to standard error, unless quiet. JSON has the notes in it.
     """
-    from rich.console import Console
-
-    from traceparse.report import json_text, terminal
-
     saved = report.save(out) if out else []
-    errors = Console(stderr=True, quiet=quiet)
     if as_json:
+        from traceparse.report import json_text
+
         sys.stdout.write(json_text.render(report))
     else:
-        terminal.render(report, Console())
-        terminal.render_notes(report, errors)
-    for path in saved:
-        errors.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+        _draw(report, quiet=quiet)
+    if not quiet:
+        for path in saved:
+            print(f"wrote {path}", file=sys.stderr)
+
+
+def _draw(report: Report, *, quiet: bool) -> None:
+    from rich.console import Console
+
+    from traceparse.report import terminal
+
+    terminal.render(report, Console())
+    if not quiet:
+        terminal.render_notes(report, Console(stderr=True))
