@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import fields
 
 import pyarrow as pa
@@ -7,7 +9,7 @@ import pytest
 
 from traceparse.ingest import FileHealth
 from traceparse.rank import Times
-from traceparse.tables import STAGES, TABLES, TIMES_COLUMNS, schema_of
+from traceparse.tables import STAGES, TABLES, TIMES_COLUMNS, schema_of, spare_pandas
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
@@ -46,3 +48,27 @@ def test_ids_are_unsigned_64_bit():
     schema = schema_of("device_events")
     for name in ("correlation", "external_id", "stream"):
         assert schema.field(name).type == pa.uint64()
+
+
+_SPARING = """
+import sys
+from traceparse.tables import spare_pandas
+spare_pandas()
+import pyarrow as pa
+table = pa.table({"a": pa.array([1.5, None])})
+assert "pandas" not in sys.modules
+assert table.to_pandas()["a"].isna().tolist() == [False, True]
+assert "pandas" in sys.modules
+spare_pandas()
+"""
+
+
+def test_arrow_can_do_without_pandas_until_somebody_wants_a_frame():
+    subprocess.run([sys.executable, "-c", _SPARING], check=True)
+
+
+def test_where_pandas_is_already_nothing_changes():
+    finders = list(sys.meta_path)
+    __import__("pandas")
+    spare_pandas()
+    assert sys.meta_path == finders

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -18,6 +20,16 @@ def _run(*words, fails: type[Exception] | None = None):
     else:
         assert result.exit_code == 0, result.output
     return result
+
+
+def test_an_analysis_does_without_pandas(tmp_path):
+    words = ["traceparse", "analyze", str(write_rank(tmp_path, 0, 1)), "--out", str(tmp_path)]
+    code = (
+        "import sys\nfrom traceparse.cli import main\n"
+        f"sys.argv = {words!r}\n"
+        "try:\n    main()\nfinally:\n    assert 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_json_is_the_report_and_nothing_else(tmp_path):

@@ -50,6 +50,9 @@ def analyze(
 ) -> None:
     """Report where the time of a job went, from its traces."""
     wanted = None if steps is None else parse_steps(steps)
+    from traceparse.tables import spare_pandas
+
+    spare_pandas()
     from traceparse.engine import analyze as run_analysis
 
     with shown_progress(quiet=quiet) as progress:

@@ -20,6 +20,7 @@ from typing import Protocol, TypeAlias
 from traceparse.errors import TraceparseError
 from traceparse.ingest import read_trace
 from traceparse.rank import RankDigest, digest
+from traceparse.tables import spare_pandas
 
 __all__ = ["Outcome", "Progress", "digest_files"]
 
@@ -154,6 +155,7 @@ _bytes_read: list[_Counter] = []  # in a worker: the count that it shares with i
 
 
 def _share(read: _Counter) -> None:
+    spare_pandas()
     _bytes_read[:] = [read]
 
 

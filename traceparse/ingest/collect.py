@@ -61,7 +61,6 @@ _LEGACY_PID = {
     "CUDA functions": ("device_events", "kernel"),
 }
 _STEP_MARK = "ProfilerStep"
-_ZERO, _NULL = pa.scalar(0, pa.uint64()), pa.scalar(None, pa.uint64())
 
 
 @lru_cache(maxsize=1024)  # a file may have any number of categories
@@ -269,7 +268,10 @@ def _numbers(values: list[Any], *, zero: bool = True) -> pa.Array:
         column = pa.array(values, pa.uint64())
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         column = pa.array(unsigned(values), pa.uint64())
-    return column if zero else pc.if_else(pc.equal(column, _ZERO), _NULL, column)
+    if zero:
+        return column
+    nothing = pa.scalar(None, pa.uint64())
+    return pc.if_else(pc.equal(column, pa.scalar(0, pa.uint64())), nothing, column)
 
 
 def _whole(value: object) -> str:
