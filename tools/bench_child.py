@@ -36,11 +36,13 @@ class Engine(NamedTuple):
 
 
 def _traceparse(path: str) -> Load:
+    import_module("pandas")  # Arrow imports it with its first array, unless it is spared
     ingest = import_module("traceparse.ingest")
     return lambda: ingest.read_trace(path)
 
 
 def _traceparse_all(path: str) -> Load:
+    import_module("pandas")
     ingest = import_module("traceparse.ingest")
     extras = import_module("traceparse.ingest.collect").EXTRAS
     return lambda: ingest.read_trace(path, extras=extras)
@@ -54,7 +56,7 @@ def _tables(trace: Any) -> Counts:  # noqa: ANN401 - mypy does not see through i
 def _analyze(path: str) -> Load:
     """Run the whole command; the modules that it loads late are loaded before the clock."""
     app = import_module("traceparse.cli").app
-    for module in ("traceparse.engine", "traceparse.report.json_text", "rich.console"):
+    for module in ("traceparse.engine", "traceparse.report.json_text"):
         import_module(module)
     return lambda: app(["analyze", path, "--json", "--quiet"], standalone_mode=False)
 
