@@ -54,6 +54,8 @@ def test_a_kernel_keeps_what_the_contract_has():
         ("xpu_runtime", "launches", "xpu_runtime"),
         ("Operator", "ops", "cpu_op"),
         ("User", "annotations", "user_annotation"),
+        ("Trace", "annotations", "trace"),
+        ("overhead", "annotations", "overhead"),
     ],
 )
 def test_categories_in_old_and_new_spelling(category, table, label):
@@ -76,8 +78,7 @@ def test_categories_in_old_and_new_spelling(category, table, label):
         (span("gpu_user_annotation", "ProfilerStep#1", 1, 1), "gpu_annotation"),
         (span("cuda_sync", "Stream Sync", 1, 1), "sync"),
         (span("mtia_ccp_events", "event_wait", 1, 1), "sync"),
-        (span("overhead", "Activity Buffer Request", 1, 1), "overhead"),
-        (span("Trace", "PyTorch Profiler", 1, 1), "other_category"),
+        (span("mtia_insight", "x", 1, 1), "other_category"),
         (kernel(None, 1), "time_missing"),
         (kernel("soon", 1), "time_missing"),
         (kernel(0, 1), "time_zero"),
@@ -159,5 +160,17 @@ def test_the_base_moves_every_time():
 
 
 def test_whole_microseconds_are_seen_in_kept_events_only():
-    assert _collect([kernel(1, 1), span("overhead", "x", 1.5, 1)])[0].whole_us
+    assert _collect([kernel(1, 1), span("python_function", "x", 1.5, 1)])[0].whole_us
     assert not _collect([kernel(1, 1), op(1.5, 1)])[0].whole_us
+
+
+def test_unfinished_events_and_odd_arguments_are_counted():
+    events = [
+        op(1, 1, finished=False),
+        op(1, 1, finished=True),
+        annotation(1, 1, "a", finished=False),
+        kernel(1, 1, device=[5]),
+    ]
+    collector, _ = _collect(events)
+    assert collector.unfinished == 2
+    assert collector.repaired == {"odd_type": 1}

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from tests.traces import document, kernel
 from traceparse.errors import EmptyTraceError, InputError, NotATraceError
 from traceparse.ingest import document as document_module
+from traceparse.ingest import envelope as envelope_module
+from traceparse.ingest import window as window_module
 from traceparse.ingest.document import Document
 from traceparse.ingest.source import Source
+from traceparse.ingest.window import Window
 
 EVENTS = [kernel(100 + 10 * n, 5, f'k{n} }},{{ " \\ ]') for n in range(7)]
 HEADER = {"distributedInfo": {"rank": 3}, "traceName": "a [b] {c}"}
@@ -17,9 +21,15 @@ HEADER = {"distributedInfo": {"rank": 3}, "traceName": "a [b] {c}"}
 def _read(path, text: str | bytes, block: int = 1 << 20):
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with Source(path) as source:
-        found = Document(source, block=block)
+        found = Document(Window(source, block))
         names = [event.name for batch in found.batches() for event in batch]
     return found, names
+
+
+def _hold_at_most(monkeypatch, count: int) -> None:
+    for module in (document_module, envelope_module, window_module):
+        monkeypatch.setattr(module, "MOST", count)
+    monkeypatch.setattr(document_module, "_PATIENCE", count)
 
 
 def _kineto(events, before="", after="", outer="  ") -> str:
@@ -120,14 +130,44 @@ def test_a_file_may_break_off_anywhere(tmp_path, kind):
             _read(tmp_path / "t.json", text[:cut])
 
 
-@pytest.mark.parametrize("block", [64, 1 << 20])
+_LAYOUTS = {
+    "libkineto": lambda events: _kineto(events, after=',\n  "traceName": "t"'),
+    "indented": lambda events: json.dumps({"traceEvents": events, "traceName": "t"}, indent=2),
+    "compact": lambda events: json.dumps({"traceEvents": events, "traceName": "t"}),
+    "tight": lambda events: json.dumps(
+        {"traceEvents": events, "traceName": "t"}, separators=(",", ":")
+    ),
+    "python": lambda events: (
+        '{\n"traceEvents": [\n'
+        + ",\n".join(map(json.dumps, events))
+        + '\n],"traceName": "t"}\n'
+    ),
+}
+_BLOCKS = [64, 300, 1 << 20]
+
+
+@pytest.mark.parametrize("block", _BLOCKS)
 @pytest.mark.parametrize("spoiled", [0, 3, 6])
-def test_one_broken_event_costs_one_event(tmp_path, spoiled, block):
-    text = _kineto([kernel(100, 5, f"k{n}") for n in range(7)], after=',\n  "traceName": "t"')
-    broken = text.replace(f'"k{spoiled}"', f'"k{spoiled} "quoted" name"')
+@pytest.mark.parametrize("layout", _LAYOUTS)
+def test_one_broken_event_costs_one_event(tmp_path, layout, spoiled, block):
+    text = _LAYOUTS[layout]([kernel(100, 5, f"k{n}") for n in range(7)])
+    broken = re.sub(f'"name":( ?)"k{spoiled}"', '"name" ~ "k"3"', text)
     found, names = _read(tmp_path / "t.json", broken, block)
     assert names == [f"k{n}" for n in range(7) if n != spoiled]
-    assert (found.undecodable, found.truncated) == (1, False)
+    assert (found.undecodable, found.truncated, found.damage) == (1, False, [])
+    assert found.header["traceName"] == "t"
+
+
+@pytest.mark.parametrize("block", _BLOCKS)
+@pytest.mark.parametrize("spoiled", [0, 3, 6])
+@pytest.mark.parametrize("layout", _LAYOUTS)
+def test_quotes_in_a_name_cost_nothing(tmp_path, layout, spoiled, block):
+    names = [f"k{n}" if n != spoiled else '{"device": "c, d"}' for n in range(7)]
+    text = _LAYOUTS[layout]([kernel(100, 5, f"k{n}") for n in range(7)])
+    raw = text.replace(f'"k{spoiled}"', f'"{names[spoiled]}"')
+    found, read = _read(tmp_path / "t.json", raw, block)
+    assert read == names
+    assert (found.undecodable, found.repaired) == (0, {"quote_in_string": 1})
     assert found.header["traceName"] == "t"
 
 
@@ -136,13 +176,55 @@ def test_one_event_of_a_wrong_type_costs_none(tmp_path):
         tmp_path / "t.json", '{"traceEvents": [{"name": 5}, {"name": "b"}, 7]}'
     )
     assert names == ["5", "b"]
-    assert found.undecodable == 1
+    assert (found.undecodable, found.repaired) == (1, {"odd_type": 1})
+
+
+def test_two_documents_in_one_file(tmp_path):
+    one, two = _TEXTS["libkineto, trailer"], _TEXTS["compact"]
+    path = tmp_path / "t.json"
+    for block in (50, 1 << 20):
+        path.write_text(one + two)
+        with Source(path) as source:
+            window = Window(source, block)
+            for _ in range(2):
+                found = Document(window)
+                names = [event.name for batch in found.batches() for event in batch]
+                assert names == [event["name"] for event in EVENTS]
+                assert found.header["distributedInfo"] == {"rank": 3}
+                assert (found.truncated, found.damage) == (False, [])
+            assert (window.text, window.at_end) == (b"", True)
+
+
+def test_a_damaged_trailer_before_another_document(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(_kineto(EVENTS, after=', "WARNING": ["a "b" c"]') + _TEXTS["libkineto"])
+    with Source(path) as source:
+        window = Window(source, 1 << 20)
+        assert sum(map(len, Document(window).batches())) == len(EVENTS)
+        assert window.text.startswith(b'{\n  "schemaVersion"')
+
+
+def test_headers_among_events_are_counted(tmp_path):
+    text = _kineto([kernel(100, 5, f"k{n}") for n in range(5)])
+    torn = text[: text.index('"k2"')] + text
+    found, names = _read(tmp_path / "t.json", torn)
+    assert found.headers_inside == 1
+    assert names == ["k0", "k1", "k1", "k2", "k3", "k4"]
+
+
+def test_all_events_there_but_no_brackets(tmp_path):
+    text = _kineto([*EVENTS, {**kernel(1, 1), "name": "Record Window End"}])
+    whole = text[: text.rindex("}", 0, text.rindex("]")) + 1]
+    found, names = _read(tmp_path / "t.json", whole)
+    assert names[-1] == "Record Window End"
+    assert (found.truncated, found.damage) == (False, [])
+    assert found.repaired == {"missing_bracket": 1}
 
 
 def test_a_broken_event_in_a_file_that_breaks_off(tmp_path):
     text = _kineto([kernel(100, 5, f"k{n}") for n in range(3)]).replace('"k1"', '"k"1"')
     found, names = _read(tmp_path / "t.json", text[: text.index('"k2"')], 64)
-    assert names == ["k0"]
+    assert names == ["k0", 'k"1']
     assert found.truncated
 
 
@@ -192,26 +274,28 @@ def test_what_holds_no_events_is_said(tmp_path, text, error, said):
 
 
 def test_no_events_in_what_is_too_long_to_hold(tmp_path, monkeypatch):
-    monkeypatch.setattr(document_module, "_MOST", 1000)
+    _hold_at_most(monkeypatch, 1000)
     with pytest.raises(InputError, match="no traceEvents in its first 0 MiB"):
         _read(tmp_path / "t.json", '{"a": "' + "x" * 5000, 100)
 
 
+@pytest.mark.parametrize("broken", [False, True])
 @pytest.mark.parametrize("kind", ["compact", "libkineto"])
-def test_an_event_that_is_too_long_to_hold_ends_the_reading(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(document_module, "_MOST", 3000)
+def test_an_event_that_is_too_long_to_hold_costs_one_event(tmp_path, monkeypatch, kind, broken):
+    _hold_at_most(monkeypatch, 3000)
     events = [kernel(1, 1, "k0"), kernel(1, 1, "k1" + "x" * 9000), kernel(1, 1, "k2")]
     text = json.dumps(document(events)) if kind == "compact" else _kineto(events)
-    found, names = _read(tmp_path / "t.json", text, 200)
-    assert names == ["k0"]
-    assert found.truncated
-    assert "no event ends within" in found.damage[0]
+    found, names = _read(
+        tmp_path / "t.json", text.replace('"k1', '"k"1') if broken else text, 200
+    )
+    assert names == ["k0", "k2"]
+    assert (found.undecodable, found.truncated) == (1, False)
 
 
-def test_a_long_broken_event_ends_the_reading_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(document_module, "_MOST", 3000)
-    events = [kernel(1, 1, "k0"), kernel(1, 1, "k1" + "x" * 9000), kernel(1, 1, "k2")]
-    text = _kineto(events).replace('"k1x', '"k"1x')
+def test_an_event_without_end_ends_the_reading(tmp_path, monkeypatch):
+    _hold_at_most(monkeypatch, 3000)
+    text = json.dumps(document([kernel(1, 1, "k0"), kernel(1, 1, "k1" + "x" * 9000)]))
     found, names = _read(tmp_path / "t.json", text, 200)
     assert names == ["k0"]
-    assert found.truncated
+    assert (found.undecodable, found.truncated) == (1, True)
+    assert found.damage == ["an event of more than 0 MiB is not read, and none follows it"]

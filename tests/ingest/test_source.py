@@ -7,6 +7,7 @@ import pytest
 import zstandard
 
 from traceparse.errors import InputError
+from traceparse.ingest import source as source_module
 from traceparse.ingest.source import Source, find
 
 TEXT = b'{"traceEvents": []}' * 5000
@@ -66,9 +67,10 @@ def test_damage_inside_is_said(tmp_path):
     assert len(found) <= len(noise) + 1000
 
 
-def test_one_block_is_bounded_however_well_it_was_compressed(tmp_path):
+def test_one_block_is_bounded_however_well_it_was_compressed(tmp_path, monkeypatch):
     """GIVEN 64 MiB of zeros in 64 KB WHEN inflated THEN no piece is larger than asked for."""
     zeros = bytes(64 << 20)
+    monkeypatch.setattr(source_module, "_TRUSTED", 1 << 30)
     for packed in (gzip.compress(zeros), zstandard.compress(zeros)):
         path = tmp_path / "bomb.json"
         path.write_bytes(packed)
@@ -150,3 +152,19 @@ def test_a_file_that_fails_while_it_is_read_is_said(tmp_path, monkeypatch):
         monkeypatch.setattr(source, "_file", Broken())
         with pytest.raises(InputError, match="Input/output error"):
             source.read(1)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
+def test_what_inflates_as_no_trace_does_is_refused(tmp_path, monkeypatch, pack):
+    monkeypatch.setattr(source_module, "_TRUSTED", 1 << 20)
+    path = tmp_path / "bomb.json"
+    path.write_bytes(pack(bytes(5 << 20)))
+    with (
+        Source(path) as source,
+        pytest.raises(InputError, match="more than 250-fold, to over 1"),
+    ):
+        while source.read(1 << 16):
+            pass
+    path.write_bytes(pack(os.urandom(5 << 20)))
+    with Source(path) as source:
+        assert sum(len(block) for block in iter(lambda: source.read(1 << 16), b"")) == 5 << 20

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceparse.ingest.split import Separator, delimiter, outline, pieces
+from traceparse.ingest.split import KeySeams, LineSeams, find_seams, outline
 
 _JSON = st.recursive(
     st.none()
@@ -38,39 +39,71 @@ def test_outline_finds_the_elements_of_any_array(elements, after, style, data):
     assert part.commas.tolist() == [comma for comma in found.commas.tolist() if comma < cut]
 
 
+@given(st.lists(_JSON, min_size=1, max_size=5), _STYLES, st.data())
+def test_what_is_at_the_top_level(elements, style, data):
+    text = json.dumps(elements, ensure_ascii=False, **style).encode()[1:]
+    place = data.draw(st.integers(0, len(text) - 1))
+    inside = text[:place].decode("utf-8", "surrogateescape")
+    in_string = len(re.findall(r'(?<!\\)(?:\\\\)*"', inside)) % 2 == 1
+    bare = re.sub(r'"(?:[^"\\]|\\.)*"?', "", inside, flags=re.DOTALL)
+    depth = sum((c in "[{") - (c in "]}") for c in bare)
+    assert outline(text).is_top_level(place) == (not in_string and depth == 0)
+
+
 @pytest.mark.parametrize(
-    ("head", "expected"),
+    ("head", "between", "close"),
     [
-        pytest.param(
-            b'\n  {\n    "ph": "X"', Separator(b"\n  },\n  {", 4), id="libkineto, indent"
-        ),
-        pytest.param(
-            b'\r\n {\r\n "ph"', Separator(b"\r\n },\r\n {", 4), id="libkineto on Windows"
-        ),
-        pytest.param(b'\n{"ph": "X"', Separator(b"},\n{", 1), id="torch's Python writer"),
-        pytest.param(b'{"ph": "X"}, {', None, id="compact"),
-        pytest.param(b" ]", None, id="no event"),
+        pytest.param(b'\n  {\n    "ph": "X"', b"\n  },\n  {", 4, id="libkineto, indent"),
+        pytest.param(b'\r\n {\r\n "ph"', b"\r\n },\r\n {", 4, id="libkineto on Windows"),
+        pytest.param(b'\n{"ph": "X"', b"},\n{", 1, id="torch's Python writer"),
     ],
 )
-def test_delimiter(head, expected):
-    assert delimiter(head) == expected
+def test_seams_between_lines(head, between, close):
+    seams = find_seams(head)
+    assert isinstance(seams, LineSeams)
+    assert (seams.between, seams.close) == (between, close)
 
 
-def test_pieces_around_a_stray_quote():
-    separator = Separator(b"\n  },\n  {", 4)
-    text = b'\n  {\n "name": "a "b" c"\n  },\n  {\n "name": "d"\n  }'
-    bad, good = pieces(text, separator)
-    assert json.loads(good) == {"name": "d"}
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(bad)
+@pytest.mark.parametrize("head", [b'{"ph": "X"}, {', b" ]", b"", b"\n"])
+def test_seams_on_one_line(head):
+    assert isinstance(find_seams(head), KeySeams)
 
 
-def test_pieces_without_separator_are_the_elements():
-    assert pieces(b'{"a": "},{"}, [1, 2] ,3', None) == [b'{"a": "},{"}', b" [1, 2] ", b"3"]
+LINES = LineSeams(b"\n  },\n  {", 4)
+ONE, TWO = b'{\n "name": "a "b" c"\n  }', b'{\n "name": "d"\n  }'
 
 
-def test_end_of_array():
-    separator = Separator(b"\n  },\n  {", 4)
-    text = b'\n  {\n    "args": {"x": [{}]\n    }\n  }\n  ],\n  "traceName": "t"\n}'
-    assert text[: separator.end_of_array(text)].endswith(b"\n    }\n  }")
-    assert separator.end_of_array(text[:20]) == -1
+def test_seams_around_a_stray_quote_between_lines():
+    text = b"\n  " + ONE + b",\n  " + TWO + b'\n  ],\n  "traceName": "]"}'
+    seam = LINES.first(text)
+    assert seam is not None
+    assert (text[: seam.end].strip(), text[seam.following :][:1]) == (ONE, b"{")
+    assert LINES.last(text) == seam
+    (end,) = LINES.ends(text)
+    assert text[: end.end].endswith(TWO)
+    assert text[end.following :].startswith(b',\n  "traceName"')
+    assert [piece.strip() for piece in LINES.pieces(text[: end.end])] == [ONE, TWO]
+
+
+def test_seams_around_a_stray_quote_on_one_line():
+    seams = KeySeams()
+    one, two, three = b'{"ph": "a "b" }, {c"}', b'{"name":"d"}', b'{ "ts": 5}'
+    text = one + b", " + two + b"," + three + b'], "traceName": "}]"}'
+    first, last = seams.first(text), seams.last(text)
+    assert first is not None
+    assert last is not None
+    assert text[: first.end] == one
+    assert text[last.following :].startswith(three)
+    ends = list(seams.ends(text))
+    assert text[: ends[0].end].endswith(three)
+    assert text[ends[0].following :].startswith(b', "traceName"')
+    assert seams.pieces(text[: ends[0].end]) == [one, two, three]
+
+
+@pytest.mark.parametrize("seams", [LINES, KeySeams()])
+def test_no_seam(seams):
+    text = b'{"args": [{}], "x": [{"a": 1}, {"b": 2}]'
+    assert seams.first(text) is None
+    assert seams.last(text) is None
+    assert seams.pieces(text) == [text]
+    assert list(LINES.ends(text)) == []

@@ -6,8 +6,9 @@ import json
 import pytest
 
 from tests.traces import BASE_NS, document, job, kernel, op, simple, span, write
-from traceparse.errors import EmptyTraceError, NotATraceError, UsageError
-from traceparse.ingest import read_trace
+from traceparse.errors import EmptyTraceError, InputError, NotATraceError, UsageError
+from traceparse.ingest import read_trace, read_traces
+from traceparse.ingest import scan as scan_module
 
 
 def _codes(trace) -> list[str]:
@@ -132,3 +133,66 @@ def test_an_unknown_extra_is_refused(tmp_path):
         UsageError, match="no such extra table: stacks; there are counters, python"
     ):
         read_trace(tmp_path, extras=frozenset({"stacks"}))
+
+
+def test_a_file_of_two_traces(tmp_path):
+    path = tmp_path / "both.json"
+    first = json.dumps(document([kernel(1, 1, "a")], distributedInfo=job(0, 2)))
+    second = json.dumps(document([kernel(2, 1, "b")], distributedInfo=job(1, 2)), indent=2)
+    path.write_text(f"{first}\n{second}\n")
+    traces = read_traces(path)
+    assert [(trace.health.path, trace.health.rank) for trace in traces] == [
+        (str(path), 0),
+        (f"{path}#2", 1),
+    ]
+    for trace in traces:
+        assert [note.message for note in trace.notes if note.code == "several_traces"] == [
+            "the file holds 2 traces, one after another: each is read on its own"
+        ]
+    with pytest.raises(InputError, match="holds 2 traces, not one"):
+        read_trace(path)
+
+
+@pytest.mark.parametrize(
+    "after", ["{}", '{"traceEvents": []}', "[[1]]", "nonsense", '{"traceEv']
+)
+def test_what_follows_a_trace_and_is_none_changes_nothing(tmp_path, after):
+    path = write(tmp_path / "rank0.json", [kernel(1, 1)])
+    alone = read_trace(path)
+    path.write_text(path.read_text() + after)
+    trace = read_trace(path)
+    assert trace.tables == alone.tables
+    assert _codes(trace) == _codes(alone)
+
+
+def test_no_file_holds_more_traces_than_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(scan_module, "_MOST_DOCUMENTS", 3)
+    path = write(tmp_path / "rank0.json", [kernel(1, 1)])
+    path.write_text(path.read_text() * 5)
+    assert len(read_traces(path)) == 3
+
+
+def test_a_file_that_several_ranks_wrote_at_once_is_refused(tmp_path):
+    whole = json.dumps(document([kernel(n, 1, f"k{n}") for n in range(1, 9)]), indent=2)
+    path = tmp_path / "rank0.json"
+    path.write_text(whole[: len(whole) // 2] + whole)
+    with pytest.raises(
+        InputError, match=r"several ranks wrote this file at the same time \(2 h"
+    ):
+        read_trace(path)
+
+
+def test_repairs_are_counted_and_said(tmp_path):
+    text = json.dumps(document([kernel(1, 1, "a"), kernel(2, 1, "b"), op(3, 1)]))
+    path = tmp_path / "rank0.json"
+    path.write_text(text.replace('"a"', '"a "x""').replace('"b"', '"b\\x"'))
+    trace = read_trace(path)
+    assert trace.health.repaired == {"backslash": 1, "quote_in_string": 1}
+    assert trace.tables["device_events"]["name"].to_pylist() == ['a "x"', "b/x"]
+    (said,) = [note.message for note in trace.notes if note.code == "events_repaired"]
+    assert said == "repaired to be read: 1 backslash, 1 quote_in_string"
+
+
+def test_unfinished_events_are_counted(tmp_path):
+    path = write(tmp_path / "rank0.json", [op(1, 1, finished=False), op(2, 1)])
+    assert read_trace(path).unfinished == 1

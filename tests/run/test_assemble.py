@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.traces import kernel, launch, step, write, write_rank
+from tests.traces import document, kernel, launch, op, simple, step, write, write_rank
 from traceparse.errors import InputError, Note
 from traceparse.ingest import read_trace
 from traceparse.rank import digest
@@ -57,9 +59,48 @@ def test_of_two_files_that_claim_a_rank_the_newer_counts(tmp_path):
         assert [device.window.start_ns % 1_000_000 for device in report.devices] == [900_000]
         assert [health.path for health in report.files] == [str(old), str(new)]
         assert _said(report, "duplicate_rank") == [
-            f"2 files say that they are rank 0 ({old}, {new}): only the newest, {new}, "
-            f"is used; give one job's folder at a time"
+            f"2 traces say that they are rank 0 ({old}, {new}): only the newest whole one, "
+            f"{new}, is used; give one job's folder at a time"
         ]
+
+
+def test_a_torn_trace_never_counts_before_a_whole_one(tmp_path):
+    whole = write_rank(tmp_path, 0, 1, start=100)
+    torn = tmp_path / "rank0.json.tmp"
+    events, header = simple(900, rank=0)
+    torn.write_text(json.dumps(document(events, **header))[:-2])
+    report = _assemble(whole, torn)
+    assert [device.window.start_ns % 1_000_000 for device in report.devices] == [100_000]
+    assert f"the newest whole one, {whole}, is used" in _said(report, "duplicate_rank")[0]
+
+
+def test_two_captures_of_one_rank_are_said_to_be_that(tmp_path):
+    for name, start in (("a", 100), ("b", 900)):
+        events, header = simple(start, rank=0, trace_id=name)
+        write(tmp_path / f"{name}.json", events, **header)
+    report = _assemble(*tmp_path.iterdir())
+    (said,) = _said(report, "repeated_capture")
+    assert said.startswith("rank 0 was captured 2 times (")
+    assert f"{tmp_path}/b.json, is used; capture with repeat=1" in said
+
+
+def _of_process(folder, name: str, pid: int, start: int):
+    return write(folder / f"{name}.json", [op(start, 10, pid=pid)])
+
+
+def test_captures_of_one_process_one_after_the_other_are_one_rank(tmp_path):
+    paths = [_of_process(tmp_path, "a", 77, 100), _of_process(tmp_path, "b", 77, 900)]
+    report = _assemble(*paths)
+    assert [device.window.start_ns % 1_000_000 for device in report.devices] == [900_000]
+    (said,) = _said(report, "repeated_capture")
+    assert said.startswith("process 77 was captured 2 times")
+
+
+def test_processes_of_one_number_side_by_side_are_two_ranks(tmp_path):
+    paths = [_of_process(tmp_path, "a", 77, 100), _of_process(tmp_path, "b", 77, 105)]
+    assert len(_assemble(*paths).devices) == 2
+    paths = [_of_process(tmp_path, "a", 77, 100), _of_process(tmp_path, "b", 78, 900)]
+    assert len(_assemble(*paths).devices) == 2
 
 
 def test_files_of_unknown_rank_all_count(tmp_path):

@@ -15,6 +15,7 @@ from traceparse.cli.analyze import analyze
 from traceparse.cli.demo import demo
 from traceparse.cli.schema import schema
 from traceparse.errors import TraceparseError
+from traceparse.report.safe import visible
 
 __all__ = ["app", "main"]
 
@@ -57,5 +58,5 @@ def main() -> None:
     except TraceparseError as error:
         if "--debug" in sys.argv:
             raise
-        print(f"traceparse: {error}", file=sys.stderr)
+        print(f"traceparse: {visible(str(error))}", file=sys.stderr)
         sys.exit(error.exit_status)

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from traceparse.errors import TraceparseError
-from traceparse.ingest import read_trace
+from traceparse.ingest import read_traces
 from traceparse.rank import RankDigest, digest
 from traceparse.tables import spare_pandas
 
 __all__ = ["Outcome", "Progress", "digest_files"]
 
-Outcome: TypeAlias = RankDigest | TraceparseError
+Outcome: TypeAlias = list[RankDigest] | TraceparseError
 _Counter: TypeAlias = "Synchronized[int]"
 _POLL_S = 0.1
 
@@ -55,7 +55,7 @@ class _Silent:
 def digest_files(
     paths: Sequence[Path], *, jobs: int, rank: int | None, progress: Progress | None
 ) -> list[Outcome]:
-    """Digest every file, in the order given; an error takes the place of a digest.
+    """Digest every file, in the order given; an error takes the place of its digests.
 
     With ``jobs`` above 1 that many processes work, the largest file first.
     """
@@ -82,7 +82,7 @@ def _size(path: Path) -> int:
 
 def _digest_file(path: Path, rank: int | None, on_bytes: Callable[[int], object]) -> Outcome:
     try:
-        return digest(read_trace(path, rank=rank, on_bytes=on_bytes))
+        return [digest(trace) for trace in read_traces(path, rank=rank, on_bytes=on_bytes)]
     except TraceparseError as error:
         return error
 

@@ -14,7 +14,7 @@ from traceparse.errors import (
     TraceparseError,
     UsageError,
 )
-from traceparse.ingest import RankTrace, find, read_trace
+from traceparse.ingest import RankTrace, find, read_traces
 from traceparse.rank import RankDigest, digest, public_tables
 from traceparse.run import Report, Run, assemble, gather
 
@@ -24,10 +24,13 @@ __all__ = ["analyze", "read"]
 _NOT_WHOLE = frozenset(
     {
         "duplicate_rank",
+        "device_events_missing",
         "events_lost",
+        "events_repaired",
         "file_unusable",
         "header_damaged",
         "missing_ranks",
+        "repeated_capture",
         "truncated",
         "world_size_disagrees",
     }
@@ -70,8 +73,7 @@ def analyze(
     """
     files = _find(paths, rank)
     outcomes = digest_files(files, jobs=jobs, rank=rank, progress=progress)
-    digests = [outcome for outcome in outcomes if isinstance(outcome, RankDigest)]
-    report = assemble(digests, notes=_failures(files, outcomes), steps=steps)
+    report = assemble(_digests(outcomes), notes=_failures(files, outcomes), steps=steps)
     if strict:
         _require_whole(report)
     return report
@@ -94,13 +96,12 @@ def read(
     traces: list[RankTrace] = []
     for file in files:
         try:
-            trace = read_trace(file, rank=rank, extras=wanted)
-            outcomes.append(digest(trace))
-            traces.append(trace)
+            found = read_traces(file, rank=rank, extras=wanted)
+            outcomes.append([digest(trace) for trace in found])
+            traces.extend(found)
         except InputError as error:
             outcomes.append(error)
-    digests = [outcome for outcome in outcomes if isinstance(outcome, RankDigest)]
-    report = assemble(digests, notes=_failures(files, outcomes))
+    report = assemble(_digests(outcomes), notes=_failures(files, outcomes))
     return gather([public_tables(trace) for trace in traces], report)
 
 
@@ -114,6 +115,15 @@ def _find(paths: str | Path | Sequence[str | Path], rank: int | None) -> list[Pa
             f"--rank {rank} names the rank of one file, but there are {len(files)}"
         )
     return files
+
+
+def _digests(outcomes: Iterable[Outcome]) -> list[RankDigest]:
+    return [
+        digested
+        for outcome in outcomes
+        if not isinstance(outcome, TraceparseError)
+        for digested in outcome
+    ]
 
 
 def _failures(files: list[Path], outcomes: list[Outcome]) -> list[Note]:

@@ -5,6 +5,6 @@ from __future__ import annotations
 from traceparse.ingest.header import Header
 from traceparse.ingest.health import LOSSES, FileHealth
 from traceparse.ingest.source import find
-from traceparse.ingest.trace import RankTrace, read_trace
+from traceparse.ingest.trace import RankTrace, read_trace, read_traces
 
-__all__ = ["LOSSES", "FileHealth", "Header", "RankTrace", "find", "read_trace"]
+__all__ = ["LOSSES", "FileHealth", "Header", "RankTrace", "find", "read_trace", "read_traces"]

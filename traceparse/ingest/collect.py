@@ -41,7 +41,8 @@ _HOST = {
     "user": ("annotations", "user_annotation"),
     "python_function": ("python_functions", "python_function"),
     "gpu_user_annotation": ("skip", "gpu_annotation"),
-    "overhead": ("skip", "overhead"),
+    "overhead": ("annotations", "overhead"),
+    "trace": ("annotations", "trace"),
     "cuda_sync": ("skip", "sync"),
     "xpu_sync": ("skip", "sync"),
     "cuda_event": ("skip", "sync"),
@@ -83,6 +84,8 @@ class Collector:
 
     def __init__(self, extras: frozenset[str] = frozenset()) -> None:
         self.skipped: Counter[str] = Counter()
+        self.repaired: Counter[str] = Counter()
+        self.unfinished = 0
         self.events = 0
         self.rows = 0
         self.first_ns = 0
@@ -177,9 +180,14 @@ class Collector:
         if table != "device_events":
             columns["pid"].append(self._ids(str(event.pid) for event in group))
             columns["tid"].append(self._ids(str(event.tid) for event in group))
-        if table not in ("device_events", "launches", "ops"):
+        if table == "python_functions":
             return
-        args = decode_args(group)
+        args, num_odd = decode_args(group)
+        if num_odd:
+            self.repaired["odd_type"] += num_odd
+        self.unfinished += sum(a.finished is False for a in args)
+        if table == "annotations":
+            return
         columns["external_id"].append(
             _numbers(
                 [a.external_id_old if a.external_id is None else a.external_id for a in args],

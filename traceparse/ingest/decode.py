@@ -1,20 +1,26 @@
 """JSON text of events to typed records; the msgspec engine.
 
 Whole blocks decode at once into :class:`Event`, which names the few fields that any table
-keeps. A block that does not decode is taken event by event, and an event that does not is
-read leniently: wrong types become their nearest right ones, and what is no event at all is
-counted.
+keeps. What the typed decoder refuses goes to :mod:`traceparse.ingest.repair`, event by event.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ["Args", "Event", "decode_args", "decode_block", "decode_piece"]
+__all__ = [
+    "Args",
+    "Event",
+    "decode_args",
+    "decode_block",
+    "decode_event",
+    "event_from",
+    "is_json",
+]
 
 Scalar: TypeAlias = int | float | str | bool | None
 _NOTHING = msgspec.Raw(b"")
@@ -29,6 +35,7 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     device: Scalar = None
     stream: Scalar = None
     collective: str | None = msgspec.field(default=None, name="Collective name")
+    finished: Scalar = None
 
 
 class Event(msgspec.Struct, gc=False):
@@ -45,8 +52,9 @@ class Event(msgspec.Struct, gc=False):
 
 
 _block = msgspec.json.Decoder(list[Event])
-_piece = msgspec.json.Decoder(Event)
-_arguments = msgspec.json.Decoder(list[Args | None])
+_event = msgspec.json.Decoder(Event)
+_all_args = msgspec.json.Decoder(list[Args | None])
+_one_args = msgspec.json.Decoder(Args | None)
 _NO_ARGS = Args()
 _DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -59,30 +67,26 @@ def decode_block(text: bytes) -> list[Event] | None:
         return None
 
 
-def decode_piece(text: bytes) -> Event | None:
-    """Decode one event, leniently; ``None`` if it is none."""
+def decode_event(text: bytes) -> Event | None:
+    """Decode one event, or say with ``None`` that it is odd."""
     try:
-        return _piece.decode(text)
+        return _event.decode(text)
     except _DAMAGE:
-        pass
-    try:
-        found = json.loads(text.decode("utf-8", "replace"), parse_float=str, strict=False)
-    except (ValueError, RecursionError):
         return None
-    return _from_dict(found) if isinstance(found, dict) else None
 
 
-def decode_args(events: Sequence[Event]) -> list[Args]:
-    """Decode the arguments of events; those without any get empty ones."""
-    texts = [event.args or b"null" for event in events]
+def is_json(text: bytes) -> bool:
+    """Say whether a text is one valid JSON value."""
     try:
-        found = _arguments.decode(b"[" + b",".join(texts) + b"]")
+        msgspec.json.decode(text)
     except _DAMAGE:
-        return [_lenient_args(bytes(text)) for text in texts]
-    return [args or _NO_ARGS for args in found]
+        return False
+    return True
 
 
-def _from_dict(found: dict[str, Any]) -> Event:
+def event_from(found: Mapping[str, Any]) -> Event:
+    """Make an event of a JSON object whose fields may have any type."""
+    args = found.get("args")
     return Event(
         ph=_text(found.get("ph")) or "",
         cat=_text(found.get("cat")),
@@ -91,12 +95,40 @@ def _from_dict(found: dict[str, Any]) -> Event:
         tid=_scalar(found.get("tid")),
         ts=_raw(found.get("ts")),
         dur=_raw(found.get("dur")),
-        args=_NOTHING if found.get("args") is None else _json(found["args"]),
+        args=_NOTHING if args is None else msgspec.Raw(json.dumps(args).encode()),
     )
 
 
-def _lenient_args(text: bytes) -> Args:
-    found = json.loads(text.decode("utf-8", "replace"), parse_float=str, strict=False)
+def decode_args(events: Sequence[Event]) -> tuple[list[Args], int]:
+    """Decode the arguments of events, and say how many had odd ones.
+
+    Events without any get empty ones; odd ones get their nearest right values.
+    """
+    texts = [event.args or b"null" for event in events]
+    try:
+        found = _all_args.decode(b"[" + b",".join(texts) + b"]")
+    except _DAMAGE:
+        return _args_one_by_one(texts)
+    return [args or _NO_ARGS for args in found], 0
+
+
+def _args_one_by_one(texts: Sequence[bytes]) -> tuple[list[Args], int]:
+    found: list[Args] = []
+    num_odd = 0
+    for text in texts:
+        try:
+            found.append(_one_args.decode(text) or _NO_ARGS)
+        except _DAMAGE:
+            found.append(_odd_args(bytes(text)))
+            num_odd += 1
+    return found, num_odd
+
+
+def _odd_args(text: bytes) -> Args:
+    try:
+        found = json.loads(text.decode("utf-8", "replace"), parse_float=str, strict=False)
+    except (ValueError, RecursionError):  # the block's decoder skips deeper than Python reads
+        return _NO_ARGS
     if not isinstance(found, dict):
         return _NO_ARGS
     return Args(
@@ -106,6 +138,7 @@ def _lenient_args(text: bytes) -> Args:
         device=_scalar(found.get("device")),
         stream=_scalar(found.get("stream")),
         collective=_text(found.get("Collective name")),
+        finished=_scalar(found.get("finished")),
     )
 
 
@@ -114,13 +147,11 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value).encode("utf-8", "replace").decode("utf-8")
 
 
-def _json(value: object) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(value).encode())
-
-
 def _scalar(value: object) -> Scalar:
-    return value if isinstance(value, int | str) else None
+    if isinstance(value, str):
+        return _text(value)
+    return value if isinstance(value, int) else None
 
 
 def _raw(value: object) -> msgspec.Raw:
-    return _NOTHING if value is None else msgspec.Raw(str(value).encode())
+    return _NOTHING if value is None else msgspec.Raw(str(_text(value)).encode())

@@ -1,274 +1,252 @@
-"""One trace file as a stream of decoded events, and its header.
+"""One document of a file as a stream of decoded events, and its header.
 
-Blocks of the file go through one buffer; what is decoded leaves it. The header may stand on
-either side of the events, in any order. What breaks off is used up to there.
+Blocks go through one window; what is decoded leaves it. Valid JSON takes the fast path. A
+block with damage in it is taken apart at its seams, so that one broken event costs one event;
+what breaks off is used up to there.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
-from traceparse.errors import InputError
-from traceparse.ingest import sniff
-from traceparse.ingest.decode import Event, decode_block, decode_piece
-from traceparse.ingest.source import Source
-from traceparse.ingest.split import Separator, delimiter, outline, pieces
+from traceparse.ingest.decode import Event, decode_block, decode_event, is_json
+from traceparse.ingest.envelope import read_opening, read_trailer
+from traceparse.ingest.repair import Repaired, repair
+from traceparse.ingest.split import KeySeams, LineSeams, Seam, Seams, find_seams, outline
+from traceparse.ingest.window import MOST, Window
 
-__all__ = ["BLOCK", "Document"]
+__all__ = ["Document"]
 
-BLOCK = 1 << 20  # of 0.25 to 4 MiB the fastest: what it decodes to still fits the cache
-_MOST = 64 << 20  # the longest header, trailer or single event that is held in memory
-_MOST_DECOYS = (
-    64  # nested keys of that name that are looked at before the header counts as damaged
-)
-
-_EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
-# header facts that are looked for one by one where the header as a whole does not decode
-_FACTS = ("distributedInfo", "baseTimeNanoseconds", "deviceProperties", "schemaVersion")
-_DAMAGE = (ValueError, RecursionError)
+_HEADER = re.compile(rb'"schemaVersion"\s*:')
+_LAST_EVENT = "Record Window End"  # libkineto's and torch's last event
+_PATIENCE = 1 << 20  # of text without a whole event before that is taken for damage
+_OVERLAP = 256  # bytes kept while looking for a seam: more than any seam is long
 
 
 class Document:
-    """The events of one file, in order, a list at a time, by :meth:`batches`; then its facts.
+    """The events of one document, in order, by :meth:`batches`; then its facts.
 
-    ``header`` holds the top-level keys other than ``traceEvents`` (complete only after the last
-    batch); ``damage`` says in words what was wrong, ``truncated`` whether the end is missing,
-    ``undecodable`` how many events could not be read.
+    ``header`` holds the top-level keys other than ``traceEvents`` (complete only after the
+    last batch); ``damage`` says in words what was wrong, ``truncated`` whether the end is
+    missing; ``undecodable`` counts events that could not be read, ``repaired`` those that
+    could after a repair, by its name; ``headers_inside`` counts headers among the events.
     """
 
-    def __init__(self, source: Source, *, block: int = BLOCK) -> None:
+    def __init__(self, window: Window) -> None:
         self.header: dict[str, Any] = {}
         self.layout = ""
         self.truncated = False
         self.damage: list[str] = []
         self.undecodable = 0
-        self._source = source
-        self._block = block
-        self._buffer = b""
-        self._read_all = False
-        self._offset = 0
-        self._is_list = False
-        self._first_bytes = b""
+        self.headers_inside = 0
+        self.repaired = Repaired()
+        self._window = window
+        self._last_name = ""
+        self._closes = True
 
     def batches(self) -> Iterator[list[Event]]:
-        """Decode the file from its first event to its last."""
-        self._read_head()
-        separator = delimiter(self._buffer)
-        self.layout = self._name_layout(separator)
+        """Decode the document from its first event to its last.
+
+        Raises
+        ------
+        InputError
+            It is no trace.
+        """
+        window = self._window
+        opening = read_opening(window, self.repaired)
+        self.header.update(opening.facts)
+        self.damage.extend([opening.damage] if opening.damage else [])
+        while len(window.text) < _OVERLAP and window.fill():
+            pass  # enough to see how the first event is laid out
+        seams = find_seams(window.text)
+        self.layout = _layout(window.text, seams, opening.first_bytes, is_list=opening.is_list)
         ended = False
         while not ended:
-            events, ended = self._next(separator)
+            events, ended = self._next(seams)
+            if events:
+                self._last_name = events[-1].name
             yield events
-        if not self.truncated:
-            self._read_tail()
-        if self._source.damage:
+        if self._closes and not self.truncated:
+            trailer = read_trailer(window, self.repaired, is_list=opening.is_list)
+            self.header.update(trailer.facts)
+            self.truncated = trailer.truncated
+            self.damage.extend([trailer.damage] if trailer.damage else [])
+        if window.source.damage and not window.text.strip():
             self.truncated = True
-            self.damage = [self._source.damage]
+            self.damage = [window.source.damage]
 
-    # -- the buffer
-
-    def _fill(self) -> bool:
-        """Read one block more; say whether there was one."""
-        more = b"" if self._read_all else self._source.read(self._block)
-        self._read_all = not more
-        self._buffer += more
-        return bool(more)
-
-    def _drop(self, count: int) -> None:
-        self._buffer = self._buffer[count:]
-        self._offset += count
-
-    # -- before the events
-
-    def _read_head(self) -> None:
-        path = self._source.path
-        while not self._buffer.strip() and self._fill():
-            pass
-        self._buffer = self._buffer.removeprefix(b"\xef\xbb\xbf")
-        self._first_bytes = self._buffer[:4]
-        if not self._buffer.strip():
-            raise sniff.empty(path, self._source.damage, self._source.size)
-        if other := sniff.binary(path, self._buffer):
-            raise other
-        blanks = len(self._buffer) - len(self._buffer.lstrip())
-        if self._buffer[blanks : blanks + 1] == b"[":
-            self._is_list = True
-            self._drop(blanks + 1)
-            while not self._buffer.strip() and self._fill():
-                pass
-            if other := sniff.listing(path, self._buffer.lstrip()):
-                raise other
-        else:
-            self._find_events()
-
-    def _find_events(self) -> None:
-        """Drop all up to the bracket that opens the events, keeping the header."""
-        while True:
-            for found in islice(_EVENTS_KEY.finditer(self._buffer), _MOST_DECOYS):
-                header = _loads(self._buffer[: found.end() - 1] + b"0}")
-                if header is not None:  # it decodes, so this is no key inside something else
-                    header.pop("traceEvents")
-                    self.header.update(header)
-                    self._drop(found.end())
-                    return
-            if len(self._buffer) > _MOST or not self._fill():
-                break
-        first = _EVENTS_KEY.search(self._buffer)
-        if first is None:
-            raise self._no_events()
-        self.header.update(_salvage(self._buffer[: first.start()]))
-        self.damage.append("its header is damaged; what could be read of it is used")
-        self._drop(first.end())
-
-    def _no_events(self) -> InputError:
-        path = self._source.path
-        if not self._read_all:
-            return InputError(
-                f"{path}: no traceEvents in its first {_MOST >> 20} MiB, so it is no profiler "
-                f"trace; give the trace file that torch.profiler exported"
-            )
-        try:
-            found = json.loads(self._buffer)
-        except _DAMAGE as error:
-            if self._source.damage or outline(self._buffer.lstrip()[1:]).end < 0:
-                return sniff.empty(path, self._source.damage or "the file breaks off", 1)
-            return InputError(
-                f"{path}: this is not valid JSON ({_short(error)}) and has no traceEvents; "
-                f"give the trace file that torch.profiler exported"
-            )
-        return sniff.document(path, found)
-
-    def _name_layout(self, separator: Separator | None) -> str:
-        if self._is_list:
-            return "list"
-        if separator is None:
-            return "compact"
-        if separator.close == 1:
-            return "python-export"
-        first_line = self._buffer.lstrip()[1:].lstrip().partition(b"\n")[0]
-        if first_line.count(b'": ') > 1:
-            return "libkineto"
-        return "libkineto-2026" if self._first_bytes.startswith(b" {") else "indented"
-
-    # -- the events
-
-    def _next(self, separator: Separator | None) -> tuple[list[Event], bool]:
-        """Decode what the buffer holds of whole events; say whether they were the last."""
-        more = self._fill()
-        if more and separator:
-            cut = self._buffer.rfind(separator.between)
-            events = decode_block(self._buffer[: cut + separator.close]) if cut >= 0 else None
-            if events is not None:
-                self._drop(cut + len(separator.between) - 1)
+    def _next(self, seams: Seams) -> tuple[list[Event], bool]:
+        """Decode what the window holds of whole events; say whether they were the last."""
+        window = self._window
+        more = window.fill()
+        if more and isinstance(seams, LineSeams):
+            seam = seams.last(window.text)
+            events = decode_block(window.text[: seam.end]) if seam else None
+            if seam and events is not None:
+                window.drop(seam.following)
                 return events, False
-        return self._next_by_outline(separator, more=more)
+        return self._next_by_outline(seams)
 
-    def _next_by_outline(
-        self, separator: Separator | None, *, more: bool
-    ) -> tuple[list[Event], bool]:
-        text = self._buffer
+    def _next_by_outline(self, seams: Seams) -> tuple[list[Event], bool]:
+        window = self._window
+        text = window.text
         shape = outline(text)
         ended = shape.end >= 0
         if ended:
-            cut, following = shape.end, shape.end + 1
+            cut = Seam(shape.end, shape.end + 1)
         elif shape.commas.size:
-            cut = int(shape.commas[-1])
-            following = cut + 1
+            cut = Seam(int(shape.commas[-1]), int(shape.commas[-1]) + 1)
         else:
-            cut = following = 0
-        events = decode_block(text[:cut])
-        if events is None and separator:
-            return self._next_by_separator(separator)
+            cut = Seam(0, 0)
+            if self._is_torn(seams):
+                return self._next_by_seams(seams)
+        events = decode_block(text[: cut.end])
         if events is None:
-            events = self._one_by_one(pieces(text[:cut], separator))
-        self._drop(following)
-        if not ended and not more:
-            return events + self._last_words(), True
-        return events, ended or self._too_long()
-
-    def _next_by_separator(self, separator: Separator) -> tuple[list[Event], bool]:
-        """Take a block with damage in it apart where no damage can hide a boundary."""
-        text = self._buffer
-        end = separator.end_of_array(text)
-        if end >= 0:
-            events = self._one_by_one(pieces(text[:end], separator))
-            self._drop(text.index(b"]", end) + 1)
+            events = self._all_of(_elements(text, shape.commas.tolist(), cut.end))
+        if events is None:
+            return self._next_by_seams(seams)
+        window.drop(cut.following)
+        if ended:
             return events, True
-        cut = text.rfind(separator.between)
-        if cut < 0:
-            return (self._last_words(), True) if self._read_all else ([], self._too_long())
-        events = self._one_by_one(pieces(text[: cut + separator.close], separator))
-        self._drop(cut + len(separator.between) - 1)
-        return events, False
+        return events, self._stop_if_stuck(events, seams, stuck=not cut.following)
+
+    def _is_torn(self, seams: Seams) -> bool:
+        """Say whether a window shows no whole event for a quote or bracket too many."""
+        window = self._window
+        if not window.at_end and len(window.text) < _PATIENCE:
+            return False
+        return seams.first(window.text) is not None or any(seams.ends(window.text))
+
+    def _all_of(self, texts: list[bytes]) -> list[Event] | None:
+        """Repair every one of these elements, or say with ``None`` that one is no JSON."""
+        done = Repaired()
+        events = []
+        num_other = 0
+        for text in texts:
+            event, how = repair(text)
+            if _HEADER.search(text):
+                return None
+            if event is not None:
+                events.append(event)
+            elif is_json(text):
+                num_other += 1
+            else:
+                return None
+            done.update(how)
+        self.repaired.update(done)
+        self.undecodable += num_other
+        return events
+
+    def _next_by_seams(self, seams: Seams) -> tuple[list[Event], bool]:
+        """Take a block with damage in it apart where no damage can hide a boundary."""
+        window = self._window
+        text = window.text
+        if isinstance(seams, LineSeams):
+            end = next(seams.ends(text), None)
+            if end is not None:
+                events = self._one_by_one(seams.pieces(text[: end.end]))
+                window.drop(end.following)
+                return events, True
+        seam = seams.last(text)
+        events = self._one_by_one(seams.pieces(text[: seam.end])) if seam else []
+        window.drop(seam.following if seam else 0)
+        if window.at_end and isinstance(seams, KeySeams):
+            ending = self._ending(seams)
+            if ending is not None:
+                return events + ending, True
+        return events, self._stop_if_stuck(events, seams, stuck=seam is None)
+
+    def _ending(self, seams: KeySeams) -> list[Event] | None:
+        """Return the last event, if the array closes behind it: where, its decoding tells."""
+        text = self._window.text
+        candidates = list(seams.ends(text))[:_OVERLAP]
+        for seam in candidates:
+            event, how = repair(text[: seam.end])
+            if event is not None:
+                self.repaired.update(how)
+                self._window.drop(seam.following)
+                return [event]
+        if not candidates:
+            return None
+        self.undecodable += 1
+        self._window.drop(candidates[0].following)
+        return []
 
     def _one_by_one(self, texts: list[bytes]) -> list[Event]:
-        events = [decode_piece(text) for text in texts if text.strip()]
-        kept = [event for event in events if event is not None]
-        self.undecodable += len(events) - len(kept)
+        kept = []
+        for text in texts:
+            has_header = _HEADER.search(text) is not None
+            event, how = (None, Repaired()) if has_header else repair(text)
+            if event is not None:
+                self.repaired.update(how)
+                kept.append(event)
+            elif text.strip():
+                self.undecodable += 1
+                self.headers_inside += has_header
         return kept
+
+    def _stop_if_stuck(self, events: list[Event], seams: Seams, *, stuck: bool) -> bool:
+        """Decide what to do when no event ended: read on, give up one event, or end."""
+        if not stuck:
+            return False
+        if self._window.at_end:
+            events.extend(self._last_words())
+            self._close(events)
+            return True
+        return self._window.is_full and self._skip_event(seams)
 
     def _last_words(self) -> list[Event]:
         """Use the last event of a file that breaks off, if it is whole."""
+        window = self._window
+        event = decode_event(window.text) if window.text.strip() else None
         self.truncated = True
-        self.damage.append(f"it breaks off after byte {self._offset + len(self._buffer)}")
-        event = decode_piece(self._buffer) if self._buffer.strip() else None
+        self.damage.append(f"it breaks off after byte {window.offset + len(window.text)}")
+        window.drop(len(window.text))
         return [event] if event else []
 
-    def _too_long(self) -> bool:
-        if len(self._buffer) <= _MOST:
-            return False
-        self.truncated = True
-        self.damage.append(
-            f"from byte {self._offset} on no event ends within {_MOST >> 20} MiB, so it is not "
-            f"read further"
-        )
-        return True
+    def _close(self, events: list[Event]) -> None:
+        """Take a file whose last event is there for whole, though its brackets do not close."""
+        last = events[-1].name if events else self._last_name
+        if last == _LAST_EVENT and not self._window.source.damage:
+            self.truncated = False
+            self._closes = False
+            self.damage.pop()
+            self.repaired["missing_bracket"] += 1
 
-    # -- after the events
-
-    def _read_tail(self) -> None:
-        while len(self._buffer) <= _MOST and self._fill():
-            pass
-        text = self._buffer.strip()
-        if self._is_list or text == b"}":
-            return
-        tail = _loads(b"{" + text.removeprefix(b",")) if text else None
-        if tail is None:
-            self.truncated = not text.endswith(b"}")
-            self.damage.append(
-                "it breaks off after the events"
-                if self.truncated
-                else "what follows its events is damaged; what could be read of it is used"
-            )
-            tail = _salvage(text)
-        self.header.update(tail)
+    def _skip_event(self, seams: Seams) -> bool:
+        """Give up an event that is too long to hold; say whether it was the last."""
+        window = self._window
+        self.undecodable += 1
+        while True:
+            seam = seams.first(window.text)
+            if seam is not None:
+                window.drop(seam.following)
+                return False
+            window.drop(max(len(window.text) - _OVERLAP, 0))
+            if not window.fill():
+                self.truncated = True
+                self.damage.append(
+                    f"an event of more than {MOST >> 20} MiB is not read, and none follows it"
+                )
+                return True
 
 
-def _loads(text: bytes) -> dict[str, Any] | None:
-    try:
-        found = json.loads(text, strict=False)
-    except _DAMAGE:
-        return None
-    return found if isinstance(found, dict) else None
+def _elements(text: bytes, commas: list[int], end: int) -> list[bytes]:
+    starts = [0, *(comma + 1 for comma in commas)]
+    bounds = zip(starts, [*commas, end], strict=True)
+    return [text[a:b] for a, b in bounds if b > a and text[a:b].strip()]
 
 
-def _salvage(text: bytes) -> dict[str, Any]:
-    """Pick single facts out of a header that does not decode as a whole."""
-    words = text.decode("utf-8", "replace")
-    facts = {}
-    for key in _FACTS:
-        found = re.search(rf'"{key}"\s*:\s*', words)
-        if found:
-            try:
-                facts[key] = json.JSONDecoder(strict=False).raw_decode(words, found.end())[0]
-            except _DAMAGE:
-                continue
-    return facts
-
-
-def _short(error: Exception) -> str:
-    return str(error) or type(error).__name__
+def _layout(text: bytes, seams: Seams, first_bytes: bytes, *, is_list: bool) -> str:
+    if is_list:
+        return "list"
+    if not isinstance(seams, LineSeams):
+        return "compact"
+    if seams.close == 1:
+        return "python-export"
+    first_line = text.lstrip()[1:].lstrip().partition(b"\n")[0]
+    if first_line.count(b'": ') > 1:
+        return "libkineto"
+    return "libkineto-2026" if first_bytes.startswith(b" {") else "indented"

@@ -31,6 +31,7 @@ class Header:
     backend: str | None
     base_ns: int | None
     device_names: tuple[str, ...]
+    trace_id: str | None = None
 
 
 def read_header(found: Mapping[str, Any]) -> Header:
@@ -49,6 +50,7 @@ def read_header(found: Mapping[str, Any]) -> Header:
             for device in (devices if isinstance(devices, list) else [])
             if isinstance(device, dict)
         ),
+        trace_id=str(found["trace_id"]) if found.get("trace_id") else None,
     )
 
 

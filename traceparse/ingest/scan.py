@@ -6,31 +6,40 @@ made of msgspec; a native one will return the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from traceparse.errors import InputError
 from traceparse.ingest.collect import Collector
-from traceparse.ingest.document import BLOCK, Document
+from traceparse.ingest.document import Document
 from traceparse.ingest.source import Source
+from traceparse.ingest.window import BLOCK, Window
 from traceparse.tables import ArrowTable
 
 __all__ = ["Scan", "scan"]
 
+_MOST_DOCUMENTS = 1024  # that one file may hold, one after another
+
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """All that one pass over a file found.
+    """All that one pass over a document found.
 
     ``tables(base_ns)`` makes the tables, with times moved from the file's base to the Unix
     epoch: the base may stand behind the last event. ``rows`` is how many rows they have.
+    ``unfinished`` counts events that were still open when the profiler stopped,
+    ``headers_inside`` headers found among the events.
     """
 
     header: Mapping[str, Any]
     layout: str
     events: int
     skipped: Mapping[str, int]
+    repaired: Mapping[str, int]
     rows: int
+    unfinished: int
+    headers_inside: int
     truncated: bool
     damage: tuple[str, ...]
     whole_us: bool
@@ -38,15 +47,30 @@ class Scan:
     tables: Callable[[int], dict[str, ArrowTable]]
 
 
-def scan(source: Source, extras: frozenset[str], *, block: int = BLOCK) -> Scan:
+def scan(source: Source, extras: frozenset[str], *, block: int = BLOCK) -> Iterator[Scan]:
     """Read every event of a source once, keeping what the tables need.
+
+    A file may hold several documents, one after another; there is one scan for each.
 
     Raises
     ------
     InputError
-        It is no trace.
+        It is no trace. (What follows a trace and is none ends the scan without a word.)
     """
-    document = Document(source, block=block)
+    window = Window(source, block)
+    yield _scan_document(window, extras)
+    for _ in range(_MOST_DOCUMENTS - 1):
+        window.skip_blanks()
+        if not window.text.startswith((b"{", b"[")):
+            return
+        try:
+            yield _scan_document(window, extras)
+        except InputError:
+            return
+
+
+def _scan_document(window: Window, extras: frozenset[str]) -> Scan:
+    document = Document(window)
     collector = Collector(extras)
     for events in document.batches():
         collector.add(events)
@@ -57,7 +81,10 @@ def scan(source: Source, extras: frozenset[str], *, block: int = BLOCK) -> Scan:
         layout=document.layout,
         events=collector.events + document.undecodable,
         skipped=collector.skipped,
+        repaired=document.repaired + collector.repaired,
         rows=collector.rows,
+        unfinished=collector.unfinished,
+        headers_inside=document.headers_inside,
         truncated=document.truncated,
         damage=tuple(document.damage),
         whole_us=collector.whole_us,

@@ -28,6 +28,8 @@ _GZIP_WBITS = 31  # zlib's way of saying: expect a gzip header
 _RAW_BLOCK = 1 << 18
 _INFLATED_BLOCK = 1 << 20
 _ZSTD_BITE = 1 << 10  # a zstd block of 4 bytes can hold 128 KiB: this is at most 32 MiB at once
+_TRUSTED = 256 << 20  # bytes that may be inflated from however little
+_MOST_FOLD = 250
 _ENDINGS = (".json", ".json.gz", ".json.zst", ".json.tmp", ".json.gz.tmp")
 
 
@@ -131,6 +133,7 @@ class Source:
         self._pieces: list[bytes] = []
         self._held = 0
         self._blocks: Iterator[bytes] | None = None
+        self._num_raw = self._num_inflated = 0
         try:
             self.size = path.stat().st_size
             self._file: BinaryIO = path.open("rb")
@@ -155,6 +158,8 @@ class Source:
                 break
             self._pieces.append(block)
             self._held += len(block)
+            self._num_inflated += len(block)
+            self._refuse_bombs()
         data = b"".join(self._pieces)
         self._pieces = [data[size:]] if len(data) > size else []
         self._held = max(len(data) - size, 0)
@@ -165,9 +170,18 @@ class Source:
             block = self._file.read(_RAW_BLOCK)
         except OSError as error:
             raise _unreadable(self.path, error) from error
+        self._num_raw += len(block)
         if self._on_bytes:
             self._on_bytes(len(block))
         return block
+
+    def _refuse_bombs(self) -> None:
+        """Stop at what inflates as no trace does: 10 to 50 times is what theirs are packed."""
+        if self._num_inflated > max(_TRUSTED, _MOST_FOLD * self._num_raw):
+            raise InputError(
+                f"{self.path}: inflates more than {_MOST_FOLD}-fold, to over {_TRUSTED >> 20} "
+                f"MiB: this is no trace but made to fill memory, and is not read further"
+            )
 
     def _inflate(self) -> Iterator[bytes]:
         block = self._raw()

@@ -1,20 +1,22 @@
-"""Where one event ends and the next begins, in any layout of valid JSON.
+"""Where one event ends and the next begins, in any layout of JSON.
 
-Two ways, both exact. libkineto, ``json.dump(indent=…)`` and torch's Python writer put a line
-break between events that occurs nowhere else, so searching that byte string is enough
-(:func:`delimiter`), even around a damaged event. Everything else takes a pass over the
-brackets and quotes of the text (:func:`outline`).
+Where the JSON is valid, a pass over the brackets and quotes of the text finds every element of
+an array (:func:`outline`). Where it is not, or to go faster, seams do: bytes that stand between
+events and, as those programs write, nowhere else. libkineto, ``json.dump(indent=…)`` and
+torch's Python writer put a line break there (:class:`LineSeams`); on one line it is what an
+event begins with (:class:`KeySeams`).
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Outline", "Separator", "delimiter", "outline", "pieces"]
+__all__ = ["KeySeams", "LineSeams", "Outline", "Seam", "Seams", "find_seams", "outline"]
 
 _OPEN, _CLOSE, _COMMA, _QUOTE, _BACKSLASH = 1, 2, 3, 4, 5
 _ROLES = np.zeros(256, np.uint8)
@@ -27,79 +29,162 @@ for _bytes, _role in (
 ):
     _ROLES[list(_bytes)] = _role
 
-
-class Separator(NamedTuple):
-    """Bytes that stand between two events and nowhere else.
-
-    ``close`` is how many of them belong to the event before: they end with its brace.
-    """
-
-    between: bytes
-    close: int
-
-    def end_of_array(self, text: bytes) -> int:
-        """Return where the last event ends, just before the array closes, or -1."""
-        close = re.escape(self.between[: self.close])
-        found = re.search(close + rb"(?=[ \t]*\r?\n[ \t]*\])", text)
-        return found.end() if found else -1
+_Mask = npt.NDArray[np.bool_]
 
 
 class Outline(NamedTuple):
-    """The commas between whole elements of an array, and its closing bracket (-1: not here)."""
+    """The structure of text that begins inside an array or object.
+
+    ``commas`` between its whole elements, ``end`` its closing bracket (-1: not here), ``at``
+    the places of brackets and quotes with the ``depth`` and whether they are ``outside`` of
+    strings after each.
+    """
 
     commas: npt.NDArray[np.int64]
     end: int
+    at: npt.NDArray[np.int64]
+    depth: npt.NDArray[np.int32]
+    outside: _Mask
 
-
-def delimiter(head: bytes) -> Separator | None:
-    """Return the bytes that separate events, given what follows ``"traceEvents": [``.
-
-    ``None`` where events stand on one line, so that no such bytes can be told.
-    """
-    first = re.match(rb"[ \t\r\n]*\{", head)
-    if first is None or b"\n" not in first[0]:
-        return None
-    lead = first[0][:-1]
-    margin = (b"\r\n" if b"\r\n" in lead else b"\n") + lead.rpartition(b"\n")[2]
-    on_own_line = head[first.end() : first.end() + 2].startswith((b"\n", b"\r\n"))
-    close = (margin if on_own_line else b"") + b"}"
-    return Separator(close + b"," + margin + b"{", len(close))
+    def is_top_level(self, place: int) -> bool:
+        """Is the byte at this place directly in the array or object, and in no string?"""
+        before = int(np.searchsorted(self.at, place)) - 1
+        return before < 0 or bool(self.depth[before] == 0 and self.outside[before])
 
 
 def outline(text: bytes) -> Outline:
-    """Find the elements of an array whose inside begins with ``text``."""
-    data = np.frombuffer(text, np.uint8)
-    roles = _ROLES[data]
+    """Find the elements of the array or object whose inside begins with ``text``."""
+    roles = _ROLES[np.frombuffer(text, np.uint8)]
     at = np.flatnonzero(roles)
     role = roles[at]
     quote = role == _QUOTE
     if np.any(role == _BACKSLASH):
         quote &= ~_escaped(at, role)
-    outside = np.cumsum(quote) % 2 == 0
-    depth = np.cumsum(np.where(outside, (role == _OPEN).astype(np.int64) - (role == _CLOSE), 0))
+    outside = ~np.logical_xor.accumulate(quote)
+    turn = (role == _OPEN).astype(np.int8) - (role == _CLOSE).astype(np.int8)
+    turn[~outside] = 0
+    depth = np.cumsum(turn, dtype=np.int32)
     closing = np.flatnonzero(depth < 0)
     end = int(closing[0]) if closing.size else at.size
     commas = np.flatnonzero((role[:end] == _COMMA) & outside[:end] & (depth[:end] == 0))
-    return Outline(at[commas], int(at[end]) if closing.size else -1)
+    return Outline(
+        at[commas], int(at[end]) if closing.size else -1, at[:end], depth[:end], outside[:end]
+    )
 
 
-def _escaped(at: npt.NDArray[np.int64], role: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+def _escaped(at: npt.NDArray[np.int64], role: npt.NDArray[np.uint8]) -> _Mask:
     """Say of each special byte whether an odd run of backslashes stands before it."""
     slash = role == _BACKSLASH
     joined = np.append(False, slash[:-1] & (np.diff(at) == 1))
     begins = slash & ~joined
     run_start = np.maximum.accumulate(np.where(begins, at, -1))
-    escaped: npt.NDArray[np.bool_] = joined & ((at - run_start) % 2 == 1)
+    escaped: _Mask = joined & ((at - run_start) % 2 == 1)
     return escaped
 
 
-def pieces(text: bytes, separator: Separator | None) -> list[bytes]:
-    """Cut text that does not decode into the events it seems to hold, to go one by one."""
-    if separator is None:
-        commas = outline(text).commas.tolist()
-        bounds = zip([0, *(comma + 1 for comma in commas)], [*commas, len(text)], strict=True)
-        return [text[start:end] for start, end in bounds]
-    parts = text.split(separator.between)
-    close = separator.between[: separator.close]
-    opened = [parts[0], *(b"{" + part for part in parts[1:])]
-    return [*(part + close for part in opened[:-1]), opened[-1]]
+class Seam(NamedTuple):
+    """A place between two events: where the one ends, and where the next begins."""
+
+    end: int
+    following: int
+
+
+class Seams(Protocol):
+    """Finds the places between events, also around a damaged one."""
+
+    def first(self, text: bytes) -> Seam | None:
+        """Return the first seam of a text."""
+        ...
+
+    def last(self, text: bytes) -> Seam | None:
+        """Return the last seam of a text."""
+        ...
+
+    def pieces(self, text: bytes) -> list[bytes]:
+        """Cut text into the events it seems to hold, each to be decoded on its own."""
+        ...
+
+    def ends(self, text: bytes) -> Iterator[Seam]:
+        """Return where the array may close: the last event's end, and what follows."""
+        ...
+
+
+class LineSeams:
+    """A line break between events that occurs nowhere else.
+
+    ``between`` are its bytes, ``close`` is how many of them belong to the event before.
+    """
+
+    def __init__(self, between: bytes, close: int) -> None:
+        self.between = between
+        self.close = close
+        margin = re.escape(between[:close])
+        self._end = re.compile(margin + rb"(?=[ \t]*\r?\n[ \t]*\])")
+
+    def first(self, text: bytes) -> Seam | None:
+        """Return the first seam of a text."""
+        return self._seam(text.find(self.between))
+
+    def last(self, text: bytes) -> Seam | None:
+        """Return the last seam of a text."""
+        return self._seam(text.rfind(self.between))
+
+    def _seam(self, at: int) -> Seam | None:
+        return None if at < 0 else Seam(at + self.close, at + len(self.between) - 1)
+
+    def pieces(self, text: bytes) -> list[bytes]:
+        """Cut text into the events it seems to hold, each to be decoded on its own."""
+        first, *others = text.split(self.between)
+        opened = [first, *(b"{" + part for part in others)]
+        return [*(part + self.between[: self.close] for part in opened[:-1]), opened[-1]]
+
+    def ends(self, text: bytes) -> Iterator[Seam]:
+        """Return where the array may close: the last event's end, and what follows."""
+        for found in self._end.finditer(text):
+            yield Seam(found.end(), text.index(b"]", found.end()) + 1)
+
+
+class KeySeams:
+    """A brace, a comma, and a brace with a key that events begin with.
+
+    An unescaped quote cannot be inside a string, so none of this is in a valid one.
+    """
+
+    _BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts)"\s*:)')
+    _END = re.compile(rb"\}(?=\s*\]\s*(?:[,}]|\Z))")
+
+    def first(self, text: bytes) -> Seam | None:
+        """Return the first seam of a text."""
+        found = self._BETWEEN.search(text)
+        return found and Seam(found.start() + 1, found.end())
+
+    def last(self, text: bytes) -> Seam | None:
+        """Return the last seam of a text."""
+        found = None
+        for found in self._BETWEEN.finditer(text):  # noqa: B007 - the last one is wanted
+            pass
+        return found and Seam(found.start() + 1, found.end())
+
+    def pieces(self, text: bytes) -> list[bytes]:
+        """Cut text into the events it seems to hold, each to be decoded on its own."""
+        seams = [Seam(found.start() + 1, found.end()) for found in self._BETWEEN.finditer(text)]
+        starts = [0, *(seam.following for seam in seams)]
+        ends = [*(seam.end for seam in seams), len(text)]
+        return [text[start:end] for start, end in zip(starts, ends, strict=True)]
+
+    def ends(self, text: bytes) -> Iterator[Seam]:
+        """Return where the array may close: the last event's end, and what follows."""
+        for found in self._END.finditer(text):
+            yield Seam(found.end(), text.index(b"]", found.end()) + 1)
+
+
+def find_seams(head: bytes) -> Seams:
+    """Say what separates events, given what follows ``"traceEvents": [``."""
+    first = re.match(rb"[ \t\r\n]*\{", head)
+    if first is None or b"\n" not in first[0]:
+        return KeySeams()
+    lead = first[0][:-1]
+    margin = (b"\r\n" if b"\r\n" in lead else b"\n") + lead.rpartition(b"\n")[2]
+    on_own_line = head[first.end() : first.end() + 2].startswith((b"\n", b"\r\n"))
+    close = (margin if on_own_line else b"") + b"}"
+    return LineSeams(close + b"," + margin + b"{", len(close))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow.compute as pc
 
-from traceparse.errors import EmptyTraceError, Note, UsageError
+from traceparse.errors import EmptyTraceError, InputError, Note, UsageError
 from traceparse.ingest import sniff
 from traceparse.ingest.collect import EXTRAS
 from traceparse.ingest.header import Header, read_header, who
@@ -17,7 +17,7 @@ from traceparse.ingest.scan import Scan, scan
 from traceparse.ingest.source import Source
 from traceparse.tables import ArrowTable
 
-__all__ = ["RankTrace", "read_trace"]
+__all__ = ["RankTrace", "read_trace", "read_traces"]
 
 # Relative times count from a base a few months back at most; 1e15 us after 1970 is 2001
 _ABSOLUTE_FROM_NS = 10**18
@@ -35,6 +35,7 @@ class RankTrace:
     tables: Mapping[str, ArrowTable]
     health: FileHealth
     notes: tuple[Note, ...]
+    unfinished: int = 0
 
 
 def read_trace(
@@ -42,9 +43,31 @@ def read_trace(
     *,
     rank: int | None = None,
     extras: frozenset[str] = frozenset(),
-    on_bytes: Callable[[int], object] | None = None,
 ) -> RankTrace:
+    """Read a file that holds one trace; see :func:`read_traces`.
+
+    Raises
+    ------
+    InputError
+        As there; or the file holds several traces.
+    """
+    traces = read_traces(path, rank=rank, extras=extras)
+    if len(traces) > 1:
+        raise InputError(f"{path}: the file holds {len(traces)} traces, not one")
+    return traces[0]
+
+
+def read_traces(
+    path: str | Path,
+    *,
+    rank: int | None = None,
+    extras: frozenset[str] = frozenset(),
+    on_bytes: Callable[[int], object] | None = None,
+) -> list[RankTrace]:
     """Read one trace file of any layout and compression.
+
+    Almost always it holds one trace. Where several documents stand one after another, each is
+    read on its own, and the path of the second one in its health is ``PATH#2``.
 
     Parameters
     ----------
@@ -60,7 +83,8 @@ def read_trace(
     Raises
     ------
     InputError
-        The file cannot be read, is no trace, or holds no event with a duration.
+        The file cannot be read, is no trace, holds no event with a duration, or was written
+        by several processes at the same time.
     """
     if unknown := extras - EXTRAS:
         raise UsageError(
@@ -68,39 +92,70 @@ def read_trace(
             f"there are {', '.join(sorted(EXTRAS))}"
         )
     path = Path(path)
+    traces: list[RankTrace] = []
     with Source(path, on_bytes) as source:
-        found = scan(source, extras)
-        size = source.size
-    _require_spans(path, found)
+        first: Scan | None = None
+        for found in scan(source, extras):
+            first = first or found
+            if found.headers_inside:
+                raise _torn(path, found)
+            if found.rows:
+                name = f"{path}#{len(traces) + 1}" if traces else str(path)
+                traces.append(_trace(found, name, path, source.size, given=rank))
+    if not traces:
+        assert first is not None
+        raise _without_spans(path, first)
+    if len(traces) > 1:
+        traces = [_with_several(trace, len(traces)) for trace in traces]
+    return traces
+
+
+def _torn(path: Path, found: Scan) -> InputError:
+    return InputError(
+        f"{path}: several ranks wrote this file at the same time ({found.headers_inside + 1} "
+        f"headers, {found.skipped['undecodable']} torn events), so their events cannot be told "
+        f"apart; capture again with a file for each rank"
+    )
+
+
+def _trace(found: Scan, name: str, path: Path, size: int, *, given: int | None) -> RankTrace:
     header = read_header(found.header)
     is_absolute = found.first_ns >= _ABSOLUTE_FROM_NS
-    base_ns = 0 if is_absolute else header.base_ns or 0
-    tables = found.tables(base_ns)
-    known_rank, rank_source = who(header, path, rank)
+    tables = found.tables(0 if is_absolute else header.base_ns or 0)
+    known_rank, rank_source = who(header, path, given)
     health = FileHealth(
-        path=str(path),
+        path=name,
         rank=known_rank,
         rank_source=rank_source,
         layout=_layout(found, tables),
         bytes=size,
         events=found.events,
         skipped=dict(sorted(found.skipped.items())),
+        repaired=dict(sorted(found.repaired.items())),
         truncated=found.truncated,
         time_resolution_ns=1000 if found.whole_us else 1,
         gpu_events=tables["device_events"].num_rows,
     )
-    notes = _notes(found, header, health, given=rank, is_absolute=is_absolute)
-    return RankTrace(header, tables, health, notes)
+    notes = _notes(found, header, health, given=given, is_absolute=is_absolute)
+    return RankTrace(header, tables, health, notes, found.unfinished)
 
 
-def _require_spans(path: Path, found: Scan) -> None:
-    if found.rows:
-        return
+def _with_several(trace: RankTrace, count: int) -> RankTrace:
+    note = Note(
+        "several_traces",
+        f"the file holds {count} traces, one after another: each is read on its own",
+        trace.health.rank,
+        trace.health.path,
+    )
+    return replace(trace, notes=(note, *trace.notes))
+
+
+def _without_spans(path: Path, found: Scan) -> InputError:
     if found.events and found.skipped.get("no_phase") == found.events:
-        raise sniff.document(path, [])
+        return sniff.document(path, [])
     if found.truncated:
-        raise sniff.empty(path, found.damage[0], 1)
-    raise EmptyTraceError(
+        return sniff.empty(path, found.damage[0], 1)
+    return EmptyTraceError(
         f"{path}: the trace holds metadata only, no duration events that could be used "
         f"({_counts(found.skipped) or 'no events at all'}); nothing was recorded: check that "
         f"the profiler was active while the job ran"
@@ -133,6 +188,8 @@ def _about_content(found: Scan, health: FileHealth) -> Iterator[tuple[str, str]]
         yield "truncated", f"{found.damage[0]}; the {found.events} events before that are used"
     elif found.damage:
         yield "header_damaged", found.damage[0]
+    if health.repaired:
+        yield "events_repaired", f"repaired to be read: {_counts(health.repaired)}"
     lost = {reason: n for reason, n in health.skipped.items() if reason in LOSSES}
     if lost:
         yield "events_lost", f"events that could not be used: {_counts(lost)}"

@@ -34,12 +34,13 @@ _IGNORED = 99  # the kind of host ranges that are no work
 
 @dataclass(frozen=True, slots=True)
 class RankDigest:
-    """One trace file, digested."""
+    """One trace, digested. ``process`` is the id of the process that it shows most of."""
 
     header: Header
     health: FileHealth
     devices: tuple[DeviceDigest, ...]
     notes: tuple[Note, ...]
+    process: str | None = None
 
 
 class Work(NamedTuple):
@@ -84,7 +85,16 @@ def digest(trace: RankTrace) -> RankDigest:
             *trace.notes,
             *doubts(trace, health, steps, devices),
         ),
+        process=_process(trace),
     )
+
+
+def _process(trace: RankTrace) -> str | None:
+    for name in ("ops", "launches", "annotations"):
+        pids, ids = texts_of(trace.tables[name], "pid")
+        if ids.size:
+            return pids[int(np.bincount(ids).argmax())]
+    return None
 
 
 def work_of(trace: RankTrace) -> list[Work]:
