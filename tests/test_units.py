@@ -127,6 +127,13 @@ def test_many_scattered_ranks_are_counted_not_listed():
     assert text.count(",") == 17
 
 
+def test_runs_of_any_length_are_not_counted_through():
+    runs = [range(2, 10**18), range(10**18 + 1, 10**18 + 2)]
+    assert units.number_ranges(runs) == "2-999999999999999999, 1000000000000000001"
+    many = [range(n, n + 10**15) for n in range(1, 10**18, 10**17)]
+    assert units.number_ranges(many).endswith("... and 9,000,000,000,000,000 more")
+
+
 @given(st.sets(st.integers(0, 100_000), max_size=200))
 def test_written_ranks_are_short_and_lose_none(ranks):
     text = units.rank_ranges(sorted(ranks))

@@ -51,6 +51,14 @@ def step(number: int, ts: Any, dur: Any):
     return annotation(ts, dur, f"ProfilerStep#{number}")
 
 
+def overhead(ts: Any, dur: Any, name: str = "Activity Buffer Request"):
+    return span("overhead", name, ts, dur, pid=-1, tid=0)
+
+
+def window(ts: Any, dur: Any, name: str = "PyTorch Profiler (0)"):
+    return span("Trace", name, ts, dur, pid="Spans", tid="PyTorch Profiler")
+
+
 def document(events: list[dict[str, Any]], **header: Any) -> dict[str, Any]:
     base = {"schemaVersion": 1, "baseTimeNanoseconds": BASE_NS}
     return {**base, **header, "traceEvents": events}

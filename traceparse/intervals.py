@@ -96,9 +96,11 @@ def length(spans: Intervals) -> int:
 def _combine(
     one: Intervals, other: Intervals, keep: Callable[[_Mask, _Mask], _Mask]
 ) -> Intervals:
-    points = np.unique(np.concatenate([*one, *other]))
+    # not np.unique, which hashes: these are four sorted runs, which a stable sort merges
+    points = np.sort(np.concatenate([*one, *other]), kind="stable")
     if points.size < 2:
         return EMPTY
+    points = points[np.append(True, points[1:] != points[:-1])]
     kept = keep(_covers(one, points[:-1]), _covers(other, points[:-1]))
     return from_spans(points[:-1][kept], points[1:][kept])
 

@@ -19,6 +19,7 @@ __all__ = [
     "format_percent",
     "format_ratio",
     "ms_decimals",
+    "number_ranges",
     "rank_ranges",
 ]
 
@@ -83,13 +84,17 @@ def format_ratio(ratio: float | None) -> str:
 
 def rank_ranges(ranks: Sequence[int]) -> str:
     """Write sorted ranks compactly: ``0-2, 5``; what exceeds 80 characters is only counted."""
-    runs = _runs(ranks)
+    return number_ranges(_runs(ranks))
+
+
+def number_ranges(runs: Sequence[range]) -> str:
+    """Write runs of numbers, as :func:`rank_ranges` does, without counting through them."""
     text = ", ".join(map(_run_text, runs))
     if len(text) <= _RANGES_WIDTH:
         return text or "none"
 
     def first(num: int) -> str:
-        left = len(ranks) - sum(map(len, runs[:num]))
+        left = sum(map(len, runs[num:]))
         return ", ".join([*map(_run_text, runs[:num]), f"... and {left:,} more"])
 
     most = min(len(runs), _RANGES_WIDTH)

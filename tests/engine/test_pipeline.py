@@ -76,6 +76,7 @@ def test_strict_accepts_a_whole_job_and_json_that_is_no_trace(tmp_path):
     assert _codes(analyze(tmp_path, strict=True)) == {
         "not_a_trace",
         "device_events_unlinked",
+        "time_resolution_us",
     }
 
 

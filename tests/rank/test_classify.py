@@ -5,7 +5,8 @@ import re
 import pytest
 
 from tests.traces import copy, kernel, write
-from traceparse.ingest import read_trace
+from traceparse.ingest import collect, read_trace, scan
+from traceparse.ingest.source import Source
 from traceparse.rank import classify
 from traceparse.rank.classify import COMM, COMPUTE, COPY, KINDS, families, kinds_of
 
@@ -79,12 +80,24 @@ def test_metadata_comes_before_the_name_and_copies_stay_copies(tmp_path):
     assert _kinds(tmp_path, events) == ["comm", "compute", "copy"]
 
 
-def test_a_name_without_end_is_classified_by_its_beginning(tmp_path):
-    far = "x" * 5000 + " nccl"
-    assert _kinds(tmp_path, [kernel(1, 1, far), kernel(2, 1, "nccl" + far)]) == [
+def test_names_without_end_are_classified_in_time(tmp_path):
+    far = "multimem_" * 20_000  # quadratic for a backtracking search
+    assert _kinds(tmp_path, [kernel(1, 1, far), kernel(2, 1, far + "all_reduce")]) == [
         "compute",
         "comm",
     ]
+
+
+def test_every_chunk_of_a_column_is_classified_by_its_own_dictionary(tmp_path, monkeypatch):
+    monkeypatch.setattr(collect, "_MOST_TEXTS", 2)
+    names = [f"{kind}{n}" for n in range(9) for kind in ("nccl", "gemm")]
+    path = write(tmp_path / "rank0.json", [kernel(1, 1, name) for name in names])
+    with Source(path) as source:
+        (found,) = scan.scan(source, frozenset(), block=200)
+    events = found.tables(0)["device_events"]
+    assert events["name"].num_chunks > 3
+    assert kinds_of(events).tolist() == [COMM, COMPUTE] * 9
+    assert events["name"].to_pylist() == names
 
 
 def test_kinds_are_indices():

@@ -31,7 +31,11 @@ def test_a_device_without_steps(tmp_path):
         device.window,
     )
     assert (device.kernels.count, device.kernels.time_ns) == (2, 10_000)
-    assert _codes(found) == ["device_events_unlinked", "no_step_markers"]
+    assert _codes(found) == [
+        "device_events_unlinked",
+        "no_step_markers",
+        "time_resolution_us",
+    ]
     assert found.health.gpu_events_without_launch == 3
 
 
@@ -100,7 +104,12 @@ def test_the_host_is_the_device_where_there_is_no_other(tmp_path):
         20_000,
     )
     assert device.kernels.count == 0
-    assert _codes(found) == ["no_device_events", "device_events_missing", "no_step_markers"]
+    assert _codes(found) == [
+        "no_device_events",
+        "device_events_missing",
+        "no_step_markers",
+        "time_resolution_us",
+    ]
     assert found.health.launches_without_gpu_event == 1
     assert found.health.gpu_events_without_launch == 0
 
@@ -111,7 +120,12 @@ def test_a_file_that_breaks_off_before_its_kernels_is_no_cpu_job(tmp_path):
     whole = write(path, [op(1, 5)], deviceProperties=[{"id": 0, "name": "NVIDIA H100"}])
     path.write_text(whole.read_text()[:-2])
     codes = _codes(digest(read_trace(path)))
-    assert codes == ["truncated", "device_events_missing", "no_step_markers"]
+    assert codes == [
+        "truncated",
+        "device_events_missing",
+        "no_step_markers",
+        "time_resolution_us",
+    ]
 
 
 def test_dropped_records_are_said_when_there_are_many(tmp_path):

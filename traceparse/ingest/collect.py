@@ -62,6 +62,7 @@ _LEGACY_PID = {
     "CUDA functions": ("device_events", "kernel"),
 }
 _STEP_MARK = "ProfilerStep"
+_MOST_TEXTS = 1 << 16  # distinct ones that are held as Python strings
 
 
 @lru_cache(maxsize=1024)  # a file may have any number of categories
@@ -93,6 +94,7 @@ class Collector:
         self._extras = extras
         self._columns: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
         self._texts: dict[str, int] = {}
+        self._batches: dict[str, list[pa.RecordBatch]] = defaultdict(list)
 
     def add(self, events: list[Event]) -> None:
         """Sort events into their tables."""
@@ -100,6 +102,8 @@ class Collector:
         groups: dict[tuple[str, str | None], list[Event]] = defaultdict(list)
         for event in events:
             groups[event.ph, event.cat].append(event)
+        if len(self._texts) > _MOST_TEXTS:
+            self._flush()
         for (phase, category), group in groups.items():
             table, label = _route(phase, category)
             if table == "legacy":
@@ -218,7 +222,7 @@ class Collector:
         columns["pid"].append(self._ids(str(event.pid) for event in kept))
         columns["values"].append(self._ids(bytes(event.args).decode() for event in kept))
 
-    # -- texts: one dictionary for all columns of the file
+    # -- texts: one dictionary for all columns, begun anew before it grows without end
 
     def _id(self, text: str | None) -> int:
         if text is None:
@@ -228,44 +232,53 @@ class Collector:
     def _ids(self, texts: Iterable[str | None]) -> np.ndarray[Any, np.dtype[np.int32]]:
         return np.fromiter(map(self._id, texts), np.int32)
 
+    def _flush(self) -> None:
+        """Turn what was collected into Arrow, whose texts take a third of Python's room."""
+        texts = pa.array(self._texts, pa.string())
+        for name, columns in self._columns.items():
+            schema = schema_of(name, stage="ingest")
+            arrays = [_column(columns[field.name], field, texts) for field in schema]
+            self._batches[name].append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        self._columns.clear()
+        self._texts.clear()
+
     # -- the end
 
     def finish(self, base_ns: int) -> dict[str, ArrowTable]:
         """Return the tables of the file, times moved by ``base_ns``."""
-        texts = pa.array(self._texts, pa.string())
+        self._flush()
         return {
-            name: self._table(name, texts, base_ns)
+            name: self._table(name, base_ns)
             for name in (*_SPANS, "counters")
             if name not in EXTRAS or name in self._extras
         }
 
-    def _table(self, name: str, texts: pa.Array, base_ns: int) -> ArrowTable:
+    def _table(self, name: str, base_ns: int) -> ArrowTable:
         schema = schema_of(name, stage="ingest")
-        columns = self._columns.get(name)
-        if columns is None:
-            return schema.empty_table()
-        arrays = [_column(columns.pop(field.name), field, texts, base_ns) for field in schema]
-        return pa.Table.from_arrays(arrays, schema=schema)
+        table = pa.Table.from_batches(self._batches.pop(name, []), schema)
+        for index, field in enumerate(schema):
+            if field.type == pa.int64() and base_ns:
+                moved = pc.add(table[field.name], pa.scalar(base_ns, pa.int64()))
+                table = table.set_column(index, field, moved)
+        return table
 
 
-def _column(parts: Sequence[Any], field: pa.Field, texts: pa.Array, base_ns: int) -> pa.Array:
+def _column(parts: Sequence[Any], field: pa.Field, texts: pa.Array) -> pa.Array:
     if field.type == pa.int64():
-        times = np.concatenate(parts)
-        times += base_ns
-        return pa.array(times)
+        return pa.array(np.concatenate(parts))
     if field.type == pa.uint64():
-        return pa.chunked_array(parts, pa.uint64())
+        return pa.concat_arrays(parts)
     return _texts_column(np.concatenate(parts), texts, field.type)
 
 
 def _texts_column(ids: Int64s, texts: pa.Array, kind: pa.DataType) -> pa.Array:
     """Make a column of texts whose dictionary holds only what the column has."""
-    used, positions = np.unique(ids, return_inverse=True)
-    absent = ids < 0
-    if used.size and used[0] < 0:
-        used, positions = used[1:], positions - 1
+    is_used = np.zeros(len(texts) + 1, np.bool_)
+    is_used[ids] = True  # null is -1, the last one
+    used = np.flatnonzero(is_used[:-1])
+    positions = np.cumsum(is_used, dtype=np.int32) - 1
     column = pa.DictionaryArray.from_arrays(
-        pa.array(positions.astype(np.int32), mask=absent), texts.take(pa.array(used))
+        pa.array(positions[ids].astype(np.int32), mask=ids < 0), texts.take(pa.array(used))
     )
     return column if kind == TEXT else column.cast(kind)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.errors import EmptyTraceError, InputError, Note, UsageError
@@ -166,8 +167,8 @@ def _layout(found: Scan, tables: Mapping[str, ArrowTable]) -> str:
     """Tell the old autograd profiler's list of events from a list of today's events."""
     rows = tables["ops"]
     if found.layout == "list" and rows.num_rows:
-        pids = rows["pid"].unique()
-        if pc.all(pc.equal(pids.cast("string"), "CPU functions")).as_py():
+        pids = rows["pid"].cast(pa.string())
+        if pc.all(pc.equal(pids, "CPU functions")).as_py():
             return "legacy"
     return found.layout
 

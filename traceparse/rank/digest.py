@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from traceparse.errors import EmptyTraceError, Note
+from traceparse.errors import EmptyTraceError, InputError, Note
 from traceparse.ingest import FileHealth, Header, RankTrace
 from traceparse.intervals import Int64s, from_spans
 from traceparse.rank.classify import (
@@ -29,6 +29,7 @@ __all__ = ["RankDigest", "Work", "digest", "work_of"]
 
 CPU = "cpu"
 _HOST_KINDS = (COMPUTE, COMM)
+_MOST_DEVICES = 1024  # of one process; nobody has more than 16
 _IGNORED = 99  # the kind of host ranges that are no work
 
 
@@ -66,6 +67,8 @@ def digest(trace: RankTrace) -> RankDigest:
     ------
     EmptyTraceError
         Nothing in the trace is work of a device or of the host.
+    InputError
+        It claims more devices than there can be.
     """
     steps = markers(trace.tables["annotations"])
     works = work_of(trace)
@@ -107,6 +110,11 @@ def work_of(trace: RankTrace) -> list[Work]:
     launched_ns = launches_of(events, trace.tables["launches"])
     starts, ends = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()
     names, ids = texts_of(events, "device")
+    if len(names) > _MOST_DEVICES:
+        raise InputError(
+            f"{trace.health.path}: {len(names):,} devices in one file, which is past belief; "
+            f"give a trace that torch.profiler exported"
+        )
     works = []
     for number, name in enumerate(names):
         rows = np.flatnonzero(ids == number)

@@ -1,12 +1,19 @@
-"""What in a trace may not be as it seems, each said with its count."""
+"""What in a trace may not be as it seems, each said with its count.
+
+A doubt is a :class:`~traceparse.errors.Note`: a code for programs, and one line that says what
+was seen and what it means for the numbers. Those on steps, on events and on times have
+modules of their own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from traceparse.errors import Note
 from traceparse.ingest import FileHealth, RankTrace
+from traceparse.rank.doubts_events import about_events
+from traceparse.rank.doubts_steps import about_steps
+from traceparse.rank.doubts_times import about_times
 from traceparse.rank.steps import Marker
 from traceparse.rank.times import DeviceDigest
 
@@ -14,6 +21,7 @@ __all__ = ["doubts"]
 
 # launches without device event that are worth a note (Kineto issue 996 loses whole buffers)
 _DROPPED_SHARE = 0.01
+_MOST_NAMED = 4  # devices that are named; more are only counted
 
 
 def doubts(
@@ -21,14 +29,26 @@ def doubts(
 ) -> list[Note]:
     """Say what the reader of a rank's numbers has to know about its trace."""
     said = [
-        *_about_devices(trace, health),
+        *_about_devices(trace, health, devices),
         *_about_launches(trace, health),
-        *_about_steps(steps, devices),
+        *about_events(trace),
+        *about_steps(steps, devices),
+        *about_times(trace, health, steps, devices),
     ]
     return [Note(code, message, health.rank, health.path) for code, message in said]
 
 
-def _about_devices(trace: RankTrace, health: FileHealth) -> Iterator[tuple[str, str]]:
+def _about_devices(
+    trace: RankTrace, health: FileHealth, devices: Sequence[DeviceDigest]
+) -> Iterator[tuple[str, str]]:
+    if len(devices) > 1:
+        names = ", ".join(str(device.device) for device in devices)
+        which = f" ({names})" if len(devices) <= _MOST_NAMED else ""
+        yield (
+            "several_devices",
+            f"device events of {len(devices):,} devices{which} in one file: each is accounted "
+            f"for on its own, all as one rank's",
+        )
     if health.gpu_events:
         return
     if health.truncated and trace.header.device_names:
@@ -65,24 +85,3 @@ def _about_launches(trace: RankTrace, health: FileHealth) -> Iterator[tuple[str,
             f"{unlinked} of {health.gpu_events} device events have no launch in the file: "
             f"their time counts, but they belong to no step",
         )
-
-
-def _about_steps(
-    steps: list[Marker], devices: Sequence[DeviceDigest]
-) -> Iterator[tuple[str, str]]:
-    if not steps:
-        yield "no_step_markers", "no ProfilerStep marks: the whole window counts as one step"
-    if any(one.end_ns > other.start_ns for one, other in pairwise(steps)):
-        yield "steps_overlap", "ProfilerStep marks overlap: work in two of them belongs to both"
-    for device in devices:
-        empty = [step.name or "a step" for step in device.steps if step.times is None]
-        if empty:
-            yield (
-                "step_without_work",
-                f"{_some(empty)} launched nothing on device {device.device}: no interval",
-            )
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"

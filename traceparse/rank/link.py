@@ -6,13 +6,13 @@ old traces ``External id`` is another number.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceparse.intervals import Int64s
-from traceparse.rank.classify import texts_of
+from traceparse.rank.classify import by_text
 from traceparse.tables import ArrowTable
 
 __all__ = ["UNLINKED", "launches_of", "num_without_device_event"]
@@ -21,7 +21,8 @@ UNLINKED = np.iinfo(np.int64).min
 
 # cudaLaunchKernel, hipExtLaunchKernel, cuLaunchKernelEx, cudaGraphLaunch, cudaMemcpyAsync …,
 # but not a function launched onto the host, nor memsets: those of zero bytes run nothing
-_LAUNCHES = re.compile(r"^(?:cuda|cu|hip)\w*?(?:Launch|Memcpy)(?!\w*HostFunc)")
+_LAUNCHES = r"^(?:cuda|cu|hip)\w*(?:Launch|Memcpy)"
+_ON_HOST = "HostFunc"
 
 
 def launches_of(device_events: ArrowTable, launches: ArrowTable) -> Int64s:
@@ -47,10 +48,17 @@ def launches_of(device_events: ArrowTable, launches: ArrowTable) -> Int64s:
 
 def num_without_device_event(launches: ArrowTable, device_events: ArrowTable) -> int:
     """How many calls that launch work left no device event: what the tracer dropped."""
-    names, ids = texts_of(launches, "name")
-    launching = np.array([bool(_LAUNCHES.match(name)) for name in names], np.bool_)[ids]
+    launching = by_text(launches, "name", _is_launch, null=False)
     keys = _correlations(launches)[launching]
     return int(np.sum((keys != 0) & ~np.isin(keys, _correlations(device_events))))
+
+
+def _is_launch(names: pa.Array) -> npt.NDArray[np.bool_]:
+    found = pc.and_not(
+        pc.match_substring_regex(names, _LAUNCHES), pc.match_substring(names, _ON_HOST)
+    )
+    launches: npt.NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
+    return launches
 
 
 def _correlations(table: ArrowTable) -> npt.NDArray[np.uint64]:

@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceparse.intervals import Int64s
-from traceparse.rank.classify import texts_of
+from traceparse.rank.classify import by_text
 from traceparse.tables import ArrowTable
 
 __all__ = ["Bounds", "Marker", "bounds_of", "markers", "members_of"]
@@ -42,15 +44,18 @@ class Bounds(NamedTuple):
 
 def markers(annotations: ArrowTable) -> list[Marker]:
     """Return the steps that the profiler marked, in order of their start."""
-    names, ids = texts_of(annotations, "name")
-    marks = [index for index, name in enumerate(names) if name.startswith(_MARK)]
-    rows = np.flatnonzero(np.isin(ids, marks))
+    rows = np.flatnonzero(by_text(annotations, "name", _is_mark, null=False))
     found = annotations.take(rows).select(["name", "start_ns", "end_ns"]).to_pylist()
     steps = [
         Marker(_number(row["name"]), row["name"], row["start_ns"], row["end_ns"])
         for row in found
     ]
     return sorted(steps, key=lambda marker: (marker.start_ns, marker.end_ns))
+
+
+def _is_mark(names: pa.Array) -> npt.NDArray[np.bool_]:
+    marks: npt.NDArray[np.bool_] = pc.starts_with(names, _MARK).to_numpy(zero_copy_only=False)
+    return marks
 
 
 def _number(name: str) -> int | None:

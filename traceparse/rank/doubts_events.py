@@ -1,0 +1,129 @@
+"""Doubts about events: whose they are, what they are called, whether they ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceparse.ingest import RankTrace
+from traceparse.rank.classify import dictionary_of
+from traceparse.rank.link import launches_of
+from traceparse.rank.rows import rows_where
+from traceparse.tables import ArrowTable
+from traceparse.units import format_number_of
+
+__all__ = ["about_events"]
+
+_MOST_NAMED = 4  # processes that are named; more are only counted
+_NAMELESS = "unknown"  # libkineto writes that for a name with bytes that do not print
+_NAMED = ("device_events", "launches", "ops", "annotations")
+
+
+def about_events(trace: RankTrace) -> Iterator[tuple[str, str]]:
+    """Say what is odd about the events of a trace: codes and messages."""
+    yield from _about_external_ids(trace)
+    yield from _about_processes(trace)
+    nameless = sum(_num_called(trace.tables[name], _NAMELESS) for name in _NAMED)
+    if nameless:
+        yield (
+            "names_unknown",
+            f"{format_number_of(nameless, 'event')} named `{_NAMELESS}`: the profiler hides "
+            f"names with characters it cannot print; steps and collectives among them are "
+            f"not recognized",
+        )
+    if trace.unfinished:
+        yield (
+            "events_unfinished",
+            f"{format_number_of(trace.unfinished, 'event')} unfinished when the profiler "
+            f"stopped: their ends are not their own, which matters to times of the host and to "
+            f"the last step",
+        )
+
+
+def _about_external_ids(trace: RankTrace) -> Iterator[tuple[str, str]]:
+    """Kineto before February 2024 wrote the correlation there (its issues 843 and 873)."""
+    events = trace.tables["device_events"]
+    ids, keys = _numbers(events, "external_id"), _numbers(events, "correlation")
+    both = int(np.sum((ids != 0) & (keys != 0)))
+    same = (ids != 0) & (ids == keys)
+    num = int(same.sum())
+    if 20 * num <= 19 * both:  # ids of one kind also meet those of the other by chance
+        return
+    if 2 * _num_within_their_op(trace, events.filter(same)) >= num:
+        return  # both count from 1 and each operator launched one kernel: the ids are right
+    yield (
+        "external_id_is_correlation",
+        f"External id equals correlation on {num:,} of {both:,} device events, as profilers "
+        f"before torch 2.3 write it: it names no operator, and is not used to find one",
+    )
+
+
+def _num_within_their_op(trace: RankTrace, events: ArrowTable) -> int:
+    """How many device events were launched while the operator of their external id ran?"""
+    ops = trace.tables["ops"]
+    ids = _numbers(ops, "external_id")
+    order = np.argsort(ids, kind="stable")
+    wanted = _numbers(events, "external_id")
+    at = np.searchsorted(ids, wanted, sorter=order)
+    known = at < ids.size
+    rows = order[at[known]]
+    launched_ns = launches_of(events, trace.tables["launches"])[known]
+    within = (
+        (ids[rows] == wanted[known])
+        & (ops["start_ns"].to_numpy()[rows] <= launched_ns)
+        & (launched_ns < ops["end_ns"].to_numpy()[rows])
+    )
+    return int(within.sum())
+
+
+def _about_processes(trace: RankTrace) -> Iterator[tuple[str, str]]:
+    processes = _processes(trace)
+    num = processes.num_rows
+    if num > 1:
+        shown = processes.to_pylist() if num <= _MOST_NAMED else []
+        events = [f"{one['pid']}: {format_number_of(one['num_sum'], 'event')}" for one in shown]
+        which = f" ({', '.join(events)})" if events else ""
+        yield (
+            "several_processes",
+            f"host events of {num:,} processes{which} in one file: all count as one rank's, "
+            f"and work of one may fall into the steps of another",
+        )
+
+
+def _processes(trace: RankTrace) -> ArrowTable:
+    """Return how many operators, marks and launches each process has, the largest first."""
+    ranges = trace.tables["annotations"]
+    marks = rows_where(ranges, "category", lambda texts: pc.equal(texts, "user_annotation"))
+    own = pa.concat_tables([_by_pid(trace.tables["ops"]), _by_pid(ranges.filter(marks))])
+    launches = _by_pid(trace.tables["launches"])
+    # MTIA draws some of its runtime on the row of the device: that is no process
+    devices = dictionary_of(trace.tables["device_events"], "device")[0]
+    of_process = pc.or_(
+        pc.is_in(launches["pid"], value_set=own["pid"]),
+        pc.invert(pc.is_in(launches["pid"], value_set=devices)),
+    )
+    nums = pa.concat_tables([own, launches.filter(of_process)]).group_by("pid")
+    return nums.aggregate([("num", "sum")]).sort_by(
+        [("num_sum", "descending"), ("pid", "ascending")]
+    )
+
+
+def _by_pid(table: ArrowTable) -> ArrowTable:
+    pids, ids = dictionary_of(table, "pid")
+    nums = np.bincount(ids[ids >= 0], minlength=len(pids))
+    # an event without a pid is nobody's
+    is_process = pc.and_(pc.not_equal(pids, "None"), pa.array(nums > 0))
+    return pa.table({"pid": pids, "num": nums}).filter(is_process)
+
+
+def _num_called(table: ArrowTable, name: str) -> int:
+    return int(rows_where(table, "name", lambda names: pc.equal(names, name)).sum())
+
+
+def _numbers(table: ArrowTable, column: str) -> npt.NDArray[np.uint64]:
+    found: npt.NDArray[np.uint64] = table[column].fill_null(0).to_numpy()
+    return found
