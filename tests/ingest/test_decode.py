@@ -45,14 +45,21 @@ def test_an_odd_event_is_said():
 def test_an_object_of_any_types_becomes_an_event():
     event = event_from(
         {
-            "ph": "X", "name": 5, "cat": None, "pid": "1.5", "tid": [3], "ts": "1.25",
-            "dur": None, "args": {"device": "0", "Collective name": 7, "stream": "1e2"},
+            "ph": "X",
+            "name": 5,
+            "cat": None,
+            "pid": "1.5",
+            "tid": [3],
+            "ts": "1.25",
+            "dur": None,
+            "args": {"device": "0", "Collective name": 7, "stream": "1e2"},
         }
     )
     assert (event.name, event.cat, event.pid, event.tid) == ("5", None, "1.5", None)
     assert (bytes(event.ts), bytes(event.dur)) == (b"1.25", b"")
-    (args,), num_odd = decode_args([event])
-    assert (args.device, args.collective, args.stream, num_odd) == ("0", "7", "1e2", 1)
+    (args,), repaired = decode_args([event])
+    assert (args.device, args.collective, args.stream) == ("0", "7", "1e2")
+    assert repaired == {"odd_type": 1}
 
 
 def test_lone_surrogates_are_replaced():
@@ -63,8 +70,8 @@ def test_lone_surrogates_are_replaced():
 def test_events_without_arguments_get_empty_ones():
     events = decode_block(b'{"ph": "X"}, {"args": null}, {"args": {"stream": 3}}')
     assert events is not None
-    args, num_odd = decode_args(events)
-    assert ([a.stream for a in args], num_odd) == ([None, None, 3], 0)
+    args, repaired = decode_args(events)
+    assert ([a.stream for a in args], repaired) == ([None, None, 3], {})
 
 
 def test_arguments_of_an_odd_type_do_not_spoil_their_neighbors():
@@ -72,12 +79,12 @@ def test_arguments_of_an_odd_type_do_not_spoil_their_neighbors():
         b'{"args": [1]}, {"args": {"stream": [2], "device": 4}}, {"args": {"stream": 3}}, {}'
     )
     assert events is not None
-    args, num_odd = decode_args(events)
+    args, repaired = decode_args(events)
     assert [(a.stream, a.device) for a in args] == [
         *((None, None), (None, 4)),
         *((3, None), (None, None)),
     ]
-    assert num_odd == 2
+    assert repaired == {"odd_type": 2}
 
 
 def test_arguments_deeper_than_python_reads_are_left_out():
@@ -92,3 +99,10 @@ def test_arguments_deeper_than_python_reads_are_left_out():
 )
 def test_json_or_not(text, expected):
     assert is_json(text) is expected
+
+
+def test_bytes_that_are_no_utf8_in_arguments():
+    events = decode_block(b'{"args": {"Collective name": "all\xff", "device": 3}}')
+    assert events is not None
+    (args,), repaired = decode_args(events)
+    assert (args.collective, args.device, repaired) == ("all\ufffd", 3, {"not_utf8": 1})

@@ -67,3 +67,10 @@ def test_inside_comes_before_the_name_and_the_name_before_being_told():
     assert who(NOTHING, Path("rank1.json"), 2) == (1, "file name")
     assert who(NOTHING, Path("trace.json"), 2) == (2, "given")
     assert who(NOTHING, Path("trace.json"), None) == (None, None)
+
+
+def test_texts_that_have_no_utf8_get_one():
+    header = read_header(
+        {"distributedInfo": {"backend": "x\ud800"}, "deviceProperties": [{"name": "y\ud801"}]}
+    )
+    assert (header.backend, header.device_names) == ("x?", ("y?",))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceparse.ingest.numbers import MISSING, UNUSABLE, nanoseconds, unsigned
+from traceparse.ingest.numbers import LIMIT, MISSING, UNUSABLE, nanoseconds, unsigned
 
 _MOST_US = 4 * 10**15  # in the year 2096
 
@@ -56,9 +56,11 @@ def test_text_becomes_the_nanoseconds_that_decimal_arithmetic_says(texts):
         ('"stream 7"', UNUSABLE),
         ("é", UNUSABLE),
         ("[1,\n2]", UNUSABLE),
-        ("1e999999999", UNUSABLE),
-        ("99999999999999999999", UNUSABLE),
-        ("4700000000000000.5", UNUSABLE),  # beyond 2^62 ns
+        ("1e999999999", LIMIT),
+        ("-1e999999999", -LIMIT),
+        ("99999999999999999999", LIMIT),
+        ("-9223372036854775808", -LIMIT),
+        ("4700000000000000.5", LIMIT),  # beyond 2^62 ns
         ("1e-999999999", 0),
     ],
 )

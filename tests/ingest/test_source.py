@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 
 import pytest
 import zstandard
@@ -65,6 +66,17 @@ def test_damage_inside_is_said(tmp_path):
     assert damage is not None
     assert damage.startswith("its compressed data is damaged") or damage.endswith("breaks off")
     assert len(found) <= len(noise) + 1000
+
+
+@pytest.mark.parametrize("before", [b"", GZIP])
+def test_all_that_stands_before_damage_in_gzip_is_given(tmp_path, before):
+    noise = os.urandom(5_000)
+    packer = zlib.compressobj(wbits=31)
+    whole = packer.compress(noise) + packer.flush(zlib.Z_FULL_FLUSH)
+    found, damage = _read(tmp_path / "trace.json", before + whole + b"\xff" * 64)
+    assert found == (TEXT if before else b"") + noise
+    assert damage is not None
+    assert damage.startswith("its compressed data is damaged")
 
 
 def test_one_block_is_bounded_however_well_it_was_compressed(tmp_path, monkeypatch):

@@ -154,7 +154,7 @@ def test_a_file_of_two_traces(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "after", ["{}", '{"traceEvents": []}', "[[1]]", "nonsense", '{"traceEv']
+    "after", ["{}", '{"traceEvents": []}', "[[1]]", "\0" * 99, '{"traceEv']
 )
 def test_what_follows_a_trace_and_is_none_changes_nothing(tmp_path, after):
     path = write(tmp_path / "rank0.json", [kernel(1, 1)])
@@ -163,6 +163,20 @@ def test_what_follows_a_trace_and_is_none_changes_nothing(tmp_path, after):
     trace = read_trace(path)
     assert trace.tables == alone.tables
     assert _codes(trace) == _codes(alone)
+
+
+def test_what_follows_a_trace_and_is_no_json_is_said(tmp_path):
+    path = write(tmp_path / "rank0.json", [kernel(1, 1)])
+    path.write_text(path.read_text() + ' "tail of": "another rank"}]}')
+    assert "trailing_data" in _codes(read_trace(path))
+
+
+def test_torn_events_of_several_processes_are_refused(tmp_path):
+    events = [op(1, 1, pid=7), op(2, 1, "torn"), op(3, 1, pid=8)]
+    path = write(tmp_path / "rank0.json", events)
+    path.write_text(path.read_text().replace('"name": "torn"', '"name" ~'))
+    with pytest.raises(InputError, match=r"\(events of processes 7, 8, 1 torn events\)"):
+        read_trace(path)
 
 
 def test_no_file_holds_more_traces_than_are_read(tmp_path, monkeypatch):

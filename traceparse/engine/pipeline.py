@@ -14,7 +14,7 @@ from traceparse.errors import (
     TraceparseError,
     UsageError,
 )
-from traceparse.ingest import RankTrace, find, read_traces
+from traceparse.ingest import RankTrace, find, path_text, read_traces
 from traceparse.rank import RankDigest, digest, public_tables
 from traceparse.run import Report, Run, assemble, gather
 
@@ -31,6 +31,7 @@ _NOT_WHOLE = frozenset(
         "header_damaged",
         "missing_ranks",
         "repeated_capture",
+        "trailing_data",
         "truncated",
         "world_size_disagrees",
     }
@@ -157,7 +158,7 @@ def _failures(files: list[Path], outcomes: list[Outcome]) -> list[Note]:
         Note(
             "not_a_trace" if isinstance(error, NotATraceError) else "file_unusable",
             str(error).removeprefix(f"{file}: "),
-            file=str(file),
+            file=path_text(file),
         )
         for file, error in failed
     ]

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from traceparse.ingest.header import Header
 from traceparse.ingest.health import LOSSES, FileHealth
-from traceparse.ingest.source import find
+from traceparse.ingest.source import find, path_text
 from traceparse.ingest.trace import RankTrace, read_trace, read_traces
 
-__all__ = ["LOSSES", "FileHealth", "Header", "RankTrace", "find", "read_trace", "read_traces"]
+__all__ = [
+    "LOSSES",
+    "FileHealth",
+    "Header",
+    "RankTrace",
+    "find",
+    "path_text",
+    "read_trace",
+    "read_traces",
+]

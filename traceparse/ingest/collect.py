@@ -172,7 +172,7 @@ class Collector:
             ("time_zero", starts == 0),
             ("duration_missing", lasts <= UNUSABLE),
             ("duration_negative", lasts < 0),
-            ("time_too_large", lasts > LIMIT - np.maximum(starts, 0)),
+            ("time_too_large", lasts >= LIMIT - np.maximum(starts, 0)),
         ):
             hit = usable & wrong
             if hit.any():
@@ -186,9 +186,8 @@ class Collector:
             columns["tid"].append(self._ids(str(event.tid) for event in group))
         if table == "python_functions":
             return
-        args, num_odd = decode_args(group)
-        if num_odd:
-            self.repaired["odd_type"] += num_odd
+        args, repaired = decode_args(group)
+        self.repaired.update(repaired)
         self.unfinished += sum(a.finished is False for a in args)
         if table == "annotations":
             return

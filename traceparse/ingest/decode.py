@@ -7,6 +7,7 @@ keeps. What the typed decoder refuses goes to :mod:`traceparse.ingest.repair`, e
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -99,34 +100,32 @@ def event_from(found: Mapping[str, Any]) -> Event:
     )
 
 
-def decode_args(events: Sequence[Event]) -> tuple[list[Args], int]:
-    """Decode the arguments of events, and say how many had odd ones.
+def decode_args(events: Sequence[Event]) -> tuple[list[Args], Counter[str]]:
+    """Decode the arguments of events, and count the repairs that some needed.
 
     Events without any get empty ones; odd ones get their nearest right values.
     """
     texts = [event.args or b"null" for event in events]
+    repaired: Counter[str] = Counter()
     try:
         found = _all_args.decode(b"[" + b",".join(texts) + b"]")
     except _DAMAGE:
-        return _args_one_by_one(texts)
-    return [args or _NO_ARGS for args in found], 0
+        return [_args_of(text, repaired) for text in texts], repaired
+    return [args or _NO_ARGS for args in found], repaired
 
 
-def _args_one_by_one(texts: Sequence[bytes]) -> tuple[list[Args], int]:
-    found: list[Args] = []
-    num_odd = 0
-    for text in texts:
-        try:
-            found.append(_one_args.decode(text) or _NO_ARGS)
-        except _DAMAGE:
-            found.append(_odd_args(bytes(text)))
-            num_odd += 1
-    return found, num_odd
-
-
-def _odd_args(text: bytes) -> Args:
+def _args_of(text: bytes, repaired: Counter[str]) -> Args:
     try:
-        found = json.loads(text.decode("utf-8", "replace"), parse_float=str, strict=False)
+        return _one_args.decode(text) or _NO_ARGS
+    except _DAMAGE:
+        return _odd_args(bytes(text), repaired)
+
+
+def _odd_args(text: bytes, repaired: Counter[str]) -> Args:
+    words = text.decode("utf-8", "replace")
+    repaired["odd_type" if words.encode() == text else "not_utf8"] += 1
+    try:
+        found = json.loads(words, parse_float=str, strict=False)
     except (ValueError, RecursionError):  # the block's decoder skips deeper than Python reads
         return _NO_ARGS
     if not isinstance(found, dict):

@@ -45,6 +45,7 @@ class Document:
         self._window = window
         self._last_name = ""
         self._closes = True
+        self._is_list = False
 
     def batches(self) -> Iterator[list[Event]]:
         """Decode the document from its first event to its last.
@@ -57,6 +58,7 @@ class Document:
         window = self._window
         opening = read_opening(window, self.repaired)
         self.header.update(opening.facts)
+        self._is_list = opening.is_list
         self.damage.extend([opening.damage] if opening.damage else [])
         while len(window.text) < _OVERLAP and window.fill():
             pass  # enough to see how the first event is laid out
@@ -91,26 +93,41 @@ class Document:
 
     def _next_by_outline(self, seams: Seams) -> tuple[list[Event], bool]:
         window = self._window
-        text = window.text
-        shape = outline(text)
+        shape = outline(window.text)
         ended = shape.end >= 0
+        if ended and not self._closes_at(shape.end):
+            return self._next_by_seams(seams)
+        if not ended and not shape.commas.size and self._is_torn(seams):
+            return self._next_by_seams(seams)
+        text, commas = window.text, shape.commas.tolist()
         if ended:
             cut = Seam(shape.end, shape.end + 1)
-        elif shape.commas.size:
-            cut = Seam(int(shape.commas[-1]), int(shape.commas[-1]) + 1)
         else:
-            cut = Seam(0, 0)
-            if self._is_torn(seams):
-                return self._next_by_seams(seams)
+            cut = Seam(commas[-1], commas[-1] + 1) if commas else Seam(0, 0)
         events = decode_block(text[: cut.end])
         if events is None:
-            events = self._all_of(_elements(text, shape.commas.tolist(), cut.end))
+            events = self._all_of(_elements(text, commas, cut.end))
         if events is None:
             return self._next_by_seams(seams)
         window.drop(cut.following)
-        if ended:
-            return events, True
-        return events, self._stop_if_stuck(events, seams, stuck=not cut.following)
+        if not ended:
+            return events, self._stop_if_stuck(events, seams, stuck=not cut.following)
+        if commas and not text[commas[-1] + 1 : shape.end].strip():
+            self.repaired["trailing_comma"] += 1
+        return events, True
+
+    def _closes_at(self, place: int) -> bool:
+        """Say whether a closing bracket is that of the events, by what follows it."""
+        window = self._window
+        while len(window.text) < place + _OVERLAP and window.fill():
+            pass
+        if window.text[place : place + 1] != b"]":
+            return False
+        rest = window.text[place + 1 : place + _OVERLAP].lstrip()
+        if rest[:1] == b"}" or self._is_list:
+            rest = rest.removeprefix(b"}").lstrip()
+            return rest[:1] in (b"", b"{", b"[")
+        return rest[:1] in (b"", b",") and rest[1:].lstrip()[:1] in (b"", b'"')
 
     def _is_torn(self, seams: Seams) -> bool:
         """Say whether a window shows no whole event for a quote or bracket too many."""

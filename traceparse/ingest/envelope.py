@@ -160,7 +160,10 @@ def _damaged_trailer(window: Window) -> Trailer:
 def _loads(text: bytes, repaired: Repaired) -> dict[str, Any] | None:
     """Read an object, repairing only what Python's reader lets pass."""
     done: Repaired = Repaired()
-    found = loads_leniently(text.decode("utf-8", "replace"), done)
+    words = text.decode("utf-8", "replace")
+    if words.encode() != text:
+        done["not_utf8"] = 1
+    found = loads_leniently(words, done)
     if not isinstance(found, dict):
         return None
     repaired.update(done)

@@ -43,14 +43,14 @@ def read_header(found: Mapping[str, Any]) -> Header:
     return Header(
         rank=_number(job.get("rank"), below=_MOST_RANKS),
         world_size=_number(job.get("world_size"), below=_MOST_RANKS + 1) or None,
-        backend=backend if isinstance(backend, str) and backend else None,
+        backend=_text(backend) if isinstance(backend, str) else None,
         base_ns=_number(found.get("baseTimeNanoseconds"), below=LIMIT),
         device_names=tuple(
-            str(device.get("name", ""))
+            _text(device.get("name")) or ""
             for device in (devices if isinstance(devices, list) else [])
             if isinstance(device, dict)
         ),
-        trace_id=str(found["trace_id"]) if found.get("trace_id") else None,
+        trace_id=_text(found.get("trace_id")),
     )
 
 
@@ -64,6 +64,11 @@ def who(header: Header, path: Path, given: int | None) -> tuple[int | None, str 
     if given is not None:
         return given, "given"
     return None, None
+
+
+def _text(value: object) -> str | None:
+    """Return text that has UTF-8, which a lone surrogate has not; ``None`` for nothing."""
+    return str(value or "").encode("utf-8", "replace").decode("utf-8") or None
 
 
 def _number(value: object, *, below: int) -> int | None:

@@ -21,7 +21,7 @@ __all__ = ["LIMIT", "MISSING", "UNUSABLE", "Nanoseconds", "nanoseconds", "unsign
 MISSING = np.iinfo(np.int64).min
 UNUSABLE = MISSING + 1
 
-LIMIT = 1 << 62  # two such numbers add up without overflow
+LIMIT = 1 << 62  # in the year 2116; two such numbers add up without overflow
 _ONE_NS = Decimal("0.001")  # in microseconds
 _NEWLINE, _DOT, _MINUS, _ZERO = 10, 46, 45, 48
 _FAST_DIGITS = 15  # times 1000 this still fits int64 with room to spare
@@ -41,7 +41,8 @@ class Nanoseconds(NamedTuple):
 def nanoseconds(texts: Sequence[bytes]) -> Nanoseconds:
     """How many nanoseconds is each of these texts of microseconds?
 
-    Texts are JSON values as written. Digits below the nanosecond are rounded half to even.
+    Texts are JSON values as written. Digits below the nanosecond are rounded half to even;
+    what is beyond :data:`LIMIT`, either way, is that.
     """
     data = np.frombuffer(b"\n".join(texts) + b"\n", np.uint8)
     ends = np.flatnonzero(data == _NEWLINE)
@@ -110,14 +111,18 @@ def _exact(text: bytes) -> int:
         number = Decimal(text.decode("ascii"))
     except (InvalidOperation, UnicodeDecodeError):
         return UNUSABLE
+    return _in_ns(number) if number.is_finite() else UNUSABLE
+
+
+def _in_ns(number: Decimal) -> int:
     # the exponent first: 1e999999999 must not become an integer of a billion digits
-    if not number.is_finite() or number.adjusted() > 18:
-        return UNUSABLE
+    if number.adjusted() > 18:
+        return -LIMIT if number.is_signed() else LIMIT
     if number.adjusted() < -6:
         return 0
     # rounded once: a product would first be rounded to the 28 digits of the decimal context
     result = int(number.quantize(_ONE_NS, ROUND_HALF_EVEN).scaleb(3))
-    return result if abs(result) < LIMIT else UNUSABLE
+    return max(-LIMIT, min(result, LIMIT))
 
 
 def unsigned(values: Sequence[Any]) -> list[int | None]:

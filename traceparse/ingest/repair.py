@@ -11,7 +11,7 @@ blank_value    nothing where a value belongs, taken as null
 trailing_comma  a comma before a closing bracket, dropped
 backslash      a backslash that escapes nothing, taken as a slash, as libkineto does now
 quote_in_string  a quote inside a string that is not escaped, kept
-missing_quote  a text without its opening quote (autograd profiler, pytorch issue 33961)
+missing_quote  a key without its opening quote (autograd profiler, pytorch issue 33961)
 duplicate_key  a key twice in an object: the last one counts
 odd_type       valid JSON of another type than the field has: its nearest right value
 ============== ====================================================================
@@ -44,14 +44,14 @@ _OUTSIDE_STRINGS = re.compile(
     re.DOTALL,
 )
 _LITERALS = frozenset({"true", "false", "null"})
-_MISSING_QUOTE = re.compile(
-    r'("tid"\s*:)(?!\s*(?:["\[{]|-?\d|true\b|false\b|null\b))\s*(?=[^",}\s][^"\n]*")'
-)
+_MISSING_QUOTE = re.compile(r'([,{]\s*)([A-Za-z_]\w*"\s*:)')
 _KEYS = "ph|cat|name|pid|tid|ts|dur|args|id|s|bp"
 # a name ends where another key of events follows, whatever quotes are in it
 _NAME = re.compile(
     rf'("name"\s*:\s*")(.*?)(?="\s*(?:,\s*"(?:{_KEYS})"\s*:|\}}\s*\Z))', re.DOTALL
 )
+# and a backslash before that end escapes nothing
+_LAST_BACKSLASH = re.compile(rf'\\(?="\s*,\s*"(?:{_KEYS})"\s*:)')
 # any other string ends where any key or the end of its object follows
 _STRING = re.compile(
     r'("[^"\\\n]{1,64}"\s*:\s*")((?:[^"\\]|\\.|"(?!\s*(?:,\s*"[^"\n]{1,64}"\s*:|[}\]])))*)(?=")',
@@ -75,14 +75,16 @@ def repair(text: bytes) -> tuple[Event | None, Repaired]:
 def _candidates(text: bytes) -> list[tuple[str, Repaired]]:
     """Return readings of a text, the least changed first, with what was done to get there."""
     plain, done = _as_text(text)
-    slashed, done_slashed = _step(plain, done, "backslash", _BAD_ESCAPE.sub("/", plain))
-    quoted, done_quoted = _quotes(slashed, done_slashed)
+    slashed = _step(plain, done, "backslash", _BAD_ESCAPE.sub("/", plain))
+    unescaped = _step(
+        plain, done, "backslash", _BAD_ESCAPE.sub("/", _LAST_BACKSLASH.sub("/", plain))
+    )
+    quoted = _quotes(*slashed)
     return [
         (plain, done),
-        (slashed, done_slashed),
-        _outside_strings(slashed, done_slashed),
-        (quoted, done_quoted),
-        _outside_strings(quoted, done_quoted),
+        *(slashed, _outside_strings(*slashed)),
+        *(unescaped, _outside_strings(*unescaped)),
+        *(quoted, _outside_strings(*quoted)),
     ]
 
 
@@ -98,7 +100,7 @@ def _step(old: str, done: Repaired, reason: str, new: str) -> tuple[str, Repaire
 
 
 def _outside_strings(text: str, done: Repaired) -> tuple[str, Repaired]:
-    text, done = _step(text, done, "missing_quote", _MISSING_QUOTE.sub(r'\1 "', text))
+    text, done = _step(text, done, "missing_quote", _MISSING_QUOTE.sub(r'\1"\2', text))
     seen: Repaired = Counter()
 
     def mend(found: re.Match[str]) -> str:

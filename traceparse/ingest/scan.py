@@ -28,6 +28,7 @@ class Scan:
 
     ``tables(base_ns)`` makes the tables, with times moved from the file's base to the Unix
     epoch: the base may stand behind the last event. ``rows`` is how many rows they have.
+    ``is_followed`` says that something that is no JSON stands behind it.
     ``unfinished`` counts events that were still open when the profiler stopped,
     ``headers_inside`` headers found among the events.
     """
@@ -41,6 +42,7 @@ class Scan:
     unfinished: int
     headers_inside: int
     truncated: bool
+    is_followed: bool
     damage: tuple[str, ...]
     whole_us: bool
     first_ns: int
@@ -74,6 +76,7 @@ def _scan_document(window: Window, extras: frozenset[str]) -> Scan:
     collector = Collector(extras)
     for events in document.batches():
         collector.add(events)
+    window.skip_blanks()
     if document.undecodable:
         collector.skipped["undecodable"] += document.undecodable
     return Scan(
@@ -86,6 +89,7 @@ def _scan_document(window: Window, extras: frozenset[str]) -> Scan:
         unfinished=collector.unfinished,
         headers_inside=document.headers_inside,
         truncated=document.truncated,
+        is_followed=bool(window.text[:64].strip(b"\0")) and window.text[:1] not in (b"{", b"["),
         damage=tuple(document.damage),
         whole_us=collector.whole_us,
         first_ns=collector.first_ns,

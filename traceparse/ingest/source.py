@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
@@ -17,7 +18,7 @@ from isal import igzip_lib, isal_zlib
 
 from traceparse.errors import InputError
 
-__all__ = ["Source", "find"]
+__all__ = ["Source", "find", "path_text"]
 
 # isal's type stubs say that its error class is an instance of one
 _ISAL_ERROR = cast("type[Exception]", igzip_lib.IsalError)
@@ -27,6 +28,7 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 _GZIP_WBITS = 31  # zlib's way of saying: expect a gzip header
 _RAW_BLOCK = 1 << 18
 _INFLATED_BLOCK = 1 << 20
+_ZLIB_BLOCK = 1 << 12
 _ZSTD_BITE = 1 << 10  # a zstd block of 4 bytes can hold 128 KiB: this is at most 32 MiB at once
 _TRUSTED = 256 << 20  # bytes that may be inflated from however little
 _MOST_FOLD = 250
@@ -71,6 +73,11 @@ def _search(folder: Path) -> Iterator[Path]:
         for name in sorted(names):
             if name.lower().endswith(_ENDINGS) and not name.startswith("."):
                 yield Path(parent, name)
+
+
+def path_text(path: Path) -> str:
+    """Return a path as text that any file can hold: names on disk may be any bytes."""
+    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class _Member(Protocol):
@@ -198,11 +205,16 @@ class Source:
 
     def _members(self, block: bytes, member: _Member) -> Iterator[bytes]:
         """Inflate one compressed member after another, as far as they are whole."""
+        begins, given = 0, 0
         while block:
             try:
-                yield from member.inflate(block)
+                for piece in member.inflate(block):
+                    given += len(piece)
+                    yield piece
             except _DAMAGE as error:
                 self.damage = f"its compressed data is damaged ({error})"
+                if isinstance(member, _Gzip):
+                    yield from self._to_the_last_byte(begins, given)
                 return
             rest = member.rest
             block = self._raw() if rest is None else rest.lstrip(b"\0") or self._raw()
@@ -211,9 +223,38 @@ class Source:
                 if follower is None:
                     self.damage = "something that is not compressed follows its compressed data"
                     return
-                member = follower
+                begins, given, member = self._num_raw - len(block), 0, follower
         if member.rest is None:
             self.damage = "its compressed data breaks off"
+
+    def _to_the_last_byte(self, begins: int, given: int) -> Iterator[bytes]:
+        """Inflate a damaged gzip member again, to where its damage is.
+
+        isal gives nothing for a call that fails. zlib's state can be copied, so that the call
+        that fails can be made again byte by byte. The first ``given`` bytes are known.
+        """
+        stream = zlib.decompressobj(_GZIP_WBITS)
+        with self.path.open("rb") as file:
+            file.seek(begins)
+            while block := file.read(_ZLIB_BLOCK):
+                before = stream.copy()
+                try:
+                    piece = stream.decompress(block)
+                except zlib.error:
+                    yield from _bytewise(before, block, given)
+                    return
+                yield piece[given:]
+                given = max(given - len(piece), 0)
+
+
+def _bytewise(stream: zlib._Decompress, block: bytes, given: int) -> Iterator[bytes]:
+    for at in range(len(block)):
+        try:
+            piece = stream.decompress(block[at : at + 1])
+        except zlib.error:
+            return
+        yield piece[given:]
+        given = max(given - len(piece), 0)
 
 
 def _member(block: bytes) -> _Member | None:

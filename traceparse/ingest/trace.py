@@ -15,7 +15,7 @@ from traceparse.ingest.collect import EXTRAS
 from traceparse.ingest.header import Header, read_header, who
 from traceparse.ingest.health import LOSSES, FileHealth
 from traceparse.ingest.scan import Scan, scan
-from traceparse.ingest.source import Source
+from traceparse.ingest.source import Source, path_text
 from traceparse.tables import ArrowTable
 
 __all__ = ["RankTrace", "read_trace", "read_traces"]
@@ -99,9 +99,9 @@ def read_traces(
         for found in scan(source, extras):
             first = first or found
             if found.headers_inside:
-                raise _torn(path, found)
+                raise _torn(path, f"{found.headers_inside + 1} headers", found)
             if found.rows:
-                name = f"{path}#{len(traces) + 1}" if traces else str(path)
+                name = path_text(path) + (f"#{len(traces) + 1}" if traces else "")
                 traces.append(_trace(found, name, path, source.size, given=rank))
     if not traces:
         assert first is not None
@@ -111,18 +111,32 @@ def read_traces(
     return traces
 
 
-def _torn(path: Path, found: Scan) -> InputError:
+def _torn(path: Path, evidence: str, found: Scan) -> InputError:
     return InputError(
-        f"{path}: several ranks wrote this file at the same time ({found.headers_inside + 1} "
-        f"headers, {found.skipped['undecodable']} torn events), so their events cannot be told "
-        f"apart; capture again with a file for each rank"
+        f"{path}: several ranks wrote this file at the same time ({evidence}, "
+        f"{found.skipped['undecodable']} torn events), so their events cannot be told apart; "
+        f"capture again with a file for each rank"
     )
+
+
+def _host_processes(tables: Mapping[str, ArrowTable]) -> list[str]:
+    pids = pa.chunked_array(
+        [
+            chunk
+            for name in ("ops", "launches")
+            for chunk in tables[name]["pid"].cast(pa.string()).chunks
+        ],
+        pa.string(),
+    )
+    return sorted(pids.unique().to_pylist())
 
 
 def _trace(found: Scan, name: str, path: Path, size: int, *, given: int | None) -> RankTrace:
     header = read_header(found.header)
     is_absolute = found.first_ns >= _ABSOLUTE_FROM_NS
     tables = found.tables(0 if is_absolute else header.base_ns or 0)
+    if found.skipped.get("undecodable") and len(pids := _host_processes(tables)) > 1:
+        raise _torn(path, f"events of processes {', '.join(pids[:4])}", found)
     known_rank, rank_source = who(header, path, given)
     health = FileHealth(
         path=name,
@@ -189,6 +203,12 @@ def _about_content(found: Scan, health: FileHealth) -> Iterator[tuple[str, str]]
         yield "truncated", f"{found.damage[0]}; the {found.events} events before that are used"
     elif found.damage:
         yield "header_damaged", found.damage[0]
+    if found.is_followed:
+        yield (
+            "trailing_data",
+            "something that is no JSON follows the trace: did another rank write into the "
+            "file?",
+        )
     if health.repaired:
         yield "events_repaired", f"repaired to be read: {_counts(health.repaired)}"
     lost = {reason: n for reason, n in health.skipped.items() if reason in LOSSES}
