@@ -9,7 +9,14 @@ import pytest
 
 from traceparse.ingest import FileHealth
 from traceparse.rank import Times
-from traceparse.tables import STAGES, TABLES, TIMES_COLUMNS, schema_of, spare_pandas
+from traceparse.tables import (
+    STAGES,
+    TABLES,
+    TIMES_COLUMNS,
+    _NoPandas,
+    schema_of,
+    spare_pandas,
+)
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
@@ -65,6 +72,17 @@ spare_pandas()
 
 def test_arrow_can_do_without_pandas_until_somebody_wants_a_frame():
     subprocess.run([sys.executable, "-c", _SPARING], check=True)
+
+
+def test_the_import_is_blocked_for_no_longer_than_that(monkeypatch):
+    """The same in this process, for those who count lines: here Arrow has looked before."""
+    monkeypatch.delitem(sys.modules, "pandas", raising=False)
+    finders = list(sys.meta_path)
+    spare_pandas()
+    assert sys.meta_path == finders
+    with pytest.raises(ModuleNotFoundError):
+        _NoPandas().find_spec("pandas", None)
+    assert _NoPandas().find_spec("numpy", None) is None  # type: ignore[func-returns-value]
 
 
 def test_where_pandas_is_already_nothing_changes():

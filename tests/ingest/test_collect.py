@@ -174,3 +174,19 @@ def test_unfinished_events_and_odd_arguments_are_counted():
     collector, _ = _collect(events)
     assert collector.unfinished == 2
     assert collector.repaired == {"odd_type": 1}
+
+
+def test_labels_have_an_end():
+    _, tables = _collect(
+        [op(1, 1, pid="p" * 999, tid="t" * 999), kernel(1, 1, device="d" * 99)]
+    )
+    (row,) = tables["ops"]
+    assert (row["pid"], row["tid"]) == ("p" * 64, "t" * 64)
+    assert tables["device_events"][0]["device"] == "d" * 64
+
+
+def test_any_number_of_categories_goes_few_ways():
+    events = [span(f"cuda_runtime{n}", "x", 1, 1) for n in range(5)]
+    _, tables = _collect([*events, span("mtia_runtime", "x", 1, 1)])
+    found = [row["category"] for row in tables["launches"]]
+    assert found == ["other_runtime"] * 5 + ["mtia_runtime"]

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tests.traces import annotation, copy, kernel, launch, op, span, step, write
-from traceparse.errors import EmptyTraceError
+from traceparse.errors import EmptyTraceError, InputError
 from traceparse.ingest import read_trace
 from traceparse.rank import digest
+from traceparse.rank import steps as steps_module
+
+digest_module = sys.modules["traceparse.rank.digest"]  # the room has a function of that name
 
 GIGA_US = 4_000_000_000_000_000
 
@@ -145,3 +150,21 @@ def test_durations_past_belief_add_up_without_overflow(tmp_path):
     found = _digest(tmp_path, [kernel(1, GIGA_US) for _ in range(5)])
     assert found.devices[0].kernels.time_ns == 5 * GIGA_US * 1000
     assert found.devices[0].window.busy_ns == GIGA_US * 1000
+
+
+def test_more_devices_than_there_can_be_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(digest_module, "_MOST_DEVICES", 3)
+    events = [kernel(1, 1, device=n) for n in range(4)]
+    with pytest.raises(InputError, match=r"4 devices in one file, which is past belief"):
+        _digest(tmp_path, events)
+
+
+def test_more_steps_than_there_can_be_are_refused(tmp_path, monkeypatch):
+    for module in (digest_module, steps_module):
+        monkeypatch.setattr(module, "MOST_DEVICE_STEPS", 3)
+    steps = [step(n, 100 * n, 90) for n in range(1, 5)]
+    with pytest.raises(InputError, match=r"4 steps in one file, which is past belief"):
+        _digest(tmp_path, [kernel(1, 1), *steps])
+    two_devices = [kernel(1, 1, device=0), kernel(1, 1, device=1)]
+    with pytest.raises(InputError, match=r"4 steps of devices in one file"):
+        _digest(tmp_path, [*two_devices, *steps[:2]])

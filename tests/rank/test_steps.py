@@ -22,7 +22,7 @@ def test_markers_are_host_ranges_in_order_of_start(tmp_path):
         span("gpu_user_annotation", "ProfilerStep#11", 250, 9),
     ]
     trace = read_trace(write(tmp_path / "rank0.json", events, baseTimeNanoseconds=0))
-    assert markers(trace.tables["annotations"]) == [
+    assert markers(trace.tables["annotations"], "t.json") == [
         Marker(None, "ProfilerStep#not a number", 100_000, 150_000),
         Marker(11, "ProfilerStep#11", 200_000, 300_000),
         Marker(12, "ProfilerStep#12", 300_000, 400_000),

@@ -47,6 +47,14 @@ _HOST = {
     "xpu_sync": ("skip", "sync"),
     "cuda_event": ("skip", "sync"),
 }
+_LAUNCHES = {
+    "runtime": "cuda_runtime",  # the spelling of 2021
+    **{
+        f"{vendor}_{layer}": f"{vendor}_{layer}"
+        for vendor in ("cuda", "xpu", "mtia", "glow", "privateuse1")
+        for layer in ("runtime", "driver")
+    },
+}
 _PHASES = {
     "C": ("counters", "counter"),
     "M": ("skip", "metadata"),
@@ -62,6 +70,7 @@ _LEGACY_PID = {
     "CUDA functions": ("device_events", "kernel"),
 }
 _STEP_MARK = "ProfilerStep"
+_LONGEST_LABEL = 64
 _MOST_TEXTS = 1 << 16  # distinct ones that are held as Python strings
 
 
@@ -76,7 +85,7 @@ def _route(phase: str, category: str | None) -> tuple[str, str]:
     if lower in _DEVICE:
         return "device_events", _DEVICE[lower]
     if "runtime" in lower or "driver" in lower:
-        return "launches", "cuda_runtime" if lower == "runtime" else lower
+        return "launches", _LAUNCHES.get(lower, "other_runtime")
     return _HOST.get(lower, ("skip", "other_category"))
 
 
@@ -104,8 +113,11 @@ class Collector:
             groups[event.ph, event.cat].append(event)
         if len(self._texts) > _MOST_TEXTS:
             self._flush()
+        # a file may have any number of categories, but there are few ways to go
+        routes: dict[tuple[str, str], list[Event]] = defaultdict(list)
         for (phase, category), group in groups.items():
-            table, label = _route(phase, category)
+            routes[_route(phase, category)].extend(group)
+        for (table, label), group in routes.items():
             if table == "legacy":
                 self._add_legacy(group)
             elif table == "ops":
@@ -182,8 +194,8 @@ class Collector:
 
     def _add_args(self, table: str, columns: dict[str, list[Any]], group: list[Event]) -> None:
         if table != "device_events":
-            columns["pid"].append(self._ids(str(event.pid) for event in group))
-            columns["tid"].append(self._ids(str(event.tid) for event in group))
+            columns["pid"].append(self._ids(_label(event.pid) for event in group))
+            columns["tid"].append(self._ids(_label(event.tid) for event in group))
         if table == "python_functions":
             return
         args, repaired = decode_args(group)
@@ -205,7 +217,7 @@ class Collector:
             columns["collective"].append(self._ids(a.collective for a in args))
             columns["device"].append(
                 self._ids(
-                    _whole(event.pid if a.device is None else a.device)
+                    _label(event.pid if a.device is None else a.device)
                     for event, a in zip(group, args, strict=True)
                 )
             )
@@ -218,7 +230,7 @@ class Collector:
         columns = self._columns["counters"]
         columns["start_ns"].append(times[good])
         columns["name"].append(self._ids(event.name for event in kept))
-        columns["pid"].append(self._ids(str(event.pid) for event in kept))
+        columns["pid"].append(self._ids(_label(event.pid) for event in kept))
         columns["values"].append(self._ids(bytes(event.args).decode() for event in kept))
 
     # -- texts: one dictionary for all columns, begun anew before it grows without end
@@ -294,6 +306,8 @@ def _numbers(values: list[Any], *, zero: bool = True) -> pa.Array:
     return pc.if_else(pc.equal(column, pa.scalar(0, pa.uint64())), nothing, column)
 
 
-def _whole(value: object) -> str:
-    """Write a device number as text, ``0.0`` like ``0``."""
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+def _label(value: object) -> str:
+    """Write a process, thread or device as text: ``0.0`` like ``0``, and nothing endless."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value)[:_LONGEST_LABEL]

@@ -147,7 +147,7 @@ class Document:
                 return None
             if event is not None:
                 events.append(event)
-            elif is_json(text):
+            elif is_json(text) or not text.lstrip().startswith(b"{"):
                 num_other += 1
             else:
                 return None

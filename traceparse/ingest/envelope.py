@@ -16,6 +16,7 @@ from traceparse.ingest.window import MOST, Window
 __all__ = ["Opening", "Trailer", "read_opening", "read_trailer"]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ENOUGH = 64  # bytes, to tell what kind of file it is
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _MOST_DECOYS = 64  # nested keys of that name that are looked at
 # header facts that are looked for one by one where the header as a whole does not decode
@@ -59,16 +60,17 @@ def read_opening(window: Window, repaired: Repaired) -> Opening:
         The file is no trace.
     """
     path = window.source.path
-    window.fill()
-    while not window.text.strip() and window.fill():
+    while len(window.text) < _ENOUGH and window.fill():
         pass
     window.text = window.text.removeprefix(_BYTE_ORDER_MARK)
     first_bytes = window.text[:4]
-    if not window.text.strip():
+    if window.text.strip() and (other := sniff.binary(path, window.text)):
+        raise other
+    window.skip_blanks()
+    if not window.text:
         raise sniff.empty(path, window.source.damage, window.source.size)
     if other := sniff.binary(path, window.text):
         raise other
-    window.skip_blanks()
     if not window.text.startswith(b"["):
         facts, damage = _find_events(window, repaired)
         return Opening(facts, is_list=False, first_bytes=first_bytes, damage=damage)
@@ -109,8 +111,8 @@ def _no_events(window: Window) -> InputError:
     path, damage = window.source.path, window.source.damage
     if not window.at_end and window.is_full:
         return InputError(
-            f"{path}: no traceEvents in its first {MOST >> 20} MiB, so it is no profiler "
-            f"trace; give the trace file that torch.profiler exported"
+            f"{path}: no traceEvents in its first {MOST >> 20} MiB, and a longer header is not "
+            f"read; give the trace file that torch.profiler exported"
         )
     try:
         found = json.loads(window.text)

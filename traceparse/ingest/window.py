@@ -26,7 +26,7 @@ class Window:
 
     def fill(self) -> bool:
         """Read on, as much again where the last time was not enough; say if there was any."""
-        size = max(self._block, len(self.text))
+        size = max(self._block, min(len(self.text), MOST - len(self.text)))
         more = b"" if self.at_end else self.source.read(size)
         self.at_end = not more
         self.text += more

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from traceparse.errors import EmptyTraceError, InputError, Note
+from traceparse.errors import EmptyTraceError, Note
 from traceparse.ingest import FileHealth, Header, RankTrace
 from traceparse.intervals import Int64s, from_spans
 from traceparse.rank.classify import (
@@ -22,7 +22,14 @@ from traceparse.rank.classify import (
 )
 from traceparse.rank.doubts import doubts
 from traceparse.rank.link import UNLINKED, launches_of, num_without_device_event
-from traceparse.rank.steps import Marker, bounds_of, markers, members_of
+from traceparse.rank.steps import (
+    MOST_DEVICE_STEPS,
+    Marker,
+    bounds_of,
+    markers,
+    members_of,
+    past_belief,
+)
 from traceparse.rank.times import DeviceDigest, KernelCounts, StepTimes, Times, partition
 
 __all__ = ["RankDigest", "Work", "digest", "work_of"]
@@ -68,9 +75,9 @@ def digest(trace: RankTrace) -> RankDigest:
     EmptyTraceError
         Nothing in the trace is work of a device or of the host.
     InputError
-        It claims more devices than there can be.
+        It claims more devices or steps than there can be.
     """
-    steps = markers(trace.tables["annotations"])
+    steps = markers(trace.tables["annotations"], trace.health.path)
     works = work_of(trace)
     if not works:
         raise EmptyTraceError(
@@ -78,6 +85,8 @@ def digest(trace: RankTrace) -> RankDigest:
             f"{trace.health.events} other events; check the activities that the profiler was "
             f"given"
         )
+    if len(steps) * len(works) > MOST_DEVICE_STEPS:
+        raise past_belief(trace.health.path, len(steps) * len(works), "steps of devices")
     devices = tuple(_digest_device(work, steps) for work in works)
     health = _health(trace, works)
     return RankDigest(
@@ -111,10 +120,7 @@ def work_of(trace: RankTrace) -> list[Work]:
     starts, ends = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()
     names, ids = texts_of(events, "device")
     if len(names) > _MOST_DEVICES:
-        raise InputError(
-            f"{trace.health.path}: {len(names):,} devices in one file, which is past belief; "
-            f"give a trace that torch.profiler exported"
-        )
+        raise past_belief(trace.health.path, len(names), "devices")
     works = []
     for number, name in enumerate(names):
         rows = np.flatnonzero(ids == number)

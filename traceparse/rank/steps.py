@@ -15,12 +15,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceparse.errors import InputError
 from traceparse.intervals import Int64s
 from traceparse.rank.classify import by_text
 from traceparse.tables import ArrowTable
 
-__all__ = ["Bounds", "Marker", "bounds_of", "markers", "members_of"]
+__all__ = [
+    "MOST_DEVICE_STEPS",
+    "Bounds",
+    "Marker",
+    "bounds_of",
+    "markers",
+    "members_of",
+    "past_belief",
+]
 
+MOST_DEVICE_STEPS = 1 << 16  # nobody profiles more; each is a row of the report
 _MARK = "ProfilerStep"
 _NUMBER = re.compile(r"#(\d{1,18})$")
 
@@ -42,9 +52,25 @@ class Bounds(NamedTuple):
     open_ended: bool
 
 
-def markers(annotations: ArrowTable) -> list[Marker]:
-    """Return the steps that the profiler marked, in order of their start."""
+def past_belief(path: str, count: int, what: str) -> InputError:
+    """Refuse a trace that would fill the report, and memory, with what cannot be."""
+    return InputError(
+        f"{path}: {count:,} {what} in one file, which is past belief; give a trace that "
+        f"torch.profiler exported"
+    )
+
+
+def markers(annotations: ArrowTable, path: str) -> list[Marker]:
+    """Return the steps that the profiler marked, in order of their start.
+
+    Raises
+    ------
+    InputError
+        There are more than :data:`MOST_DEVICE_STEPS` of them.
+    """
     rows = np.flatnonzero(by_text(annotations, "name", _is_mark, null=False))
+    if rows.size > MOST_DEVICE_STEPS:
+        raise past_belief(path, rows.size, "steps")
     found = annotations.take(rows).select(["name", "start_ns", "end_ns"]).to_pylist()
     steps = [
         Marker(_number(row["name"]), row["name"], row["start_ns"], row["end_ns"])

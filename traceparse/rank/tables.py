@@ -37,7 +37,7 @@ def _device_events(trace: RankTrace) -> ArrowTable:
     step = np.zeros(events.num_rows, np.int64)
     in_step = np.zeros(events.num_rows, np.bool_)
     kind = np.zeros(events.num_rows, np.int32)
-    steps = markers(trace.tables["annotations"])
+    steps = markers(trace.tables["annotations"], trace.health.path)
     for work in work_of(trace) if events.num_rows else ():
         kind[work.rows] = work.kinds
         for marker, own in reversed(
