@@ -182,8 +182,14 @@ def test_torn_events_of_several_processes_are_refused(tmp_path):
 def test_no_file_holds_more_traces_than_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(scan_module, "_MOST_DOCUMENTS", 3)
     path = write(tmp_path / "rank0.json", [kernel(1, 1)])
-    path.write_text(path.read_text() * 5)
+    one = path.read_text()
+    path.write_text(one * 3)
     assert len(read_traces(path)) == 3
+    path.write_text(one * 4)
+    with pytest.raises(
+        InputError, match=r"more than 3 traces in one file, which is past belief"
+    ):
+        read_traces(path)
 
 
 def test_a_file_that_several_ranks_wrote_at_once_is_refused(tmp_path):
@@ -210,3 +216,26 @@ def test_repairs_are_counted_and_said(tmp_path):
 def test_unfinished_events_are_counted(tmp_path):
     path = write(tmp_path / "rank0.json", [op(1, 1, finished=False), op(2, 1)])
     assert read_trace(path).unfinished == 1
+
+
+def test_many_small_traces_in_one_file(tmp_path):
+    """GIVEN more documents than a window holds THEN each is read."""
+    one = json.dumps(document([kernel(1, 1, "x" * 30_000)], trace="y" * 30_000)) + "\n"
+    path = tmp_path / "rank0.json"
+    path.write_text(one * 50)
+    assert len(read_traces(path)) == 50
+
+
+def test_an_argument_with_more_digits_than_python_reads(tmp_path):
+    odd = json.dumps(document([kernel(1, 1, stream=["DIGITS"])]))
+    path = tmp_path / "rank0.json"
+    path.write_text(odd.replace('"DIGITS"', "9" * 5000))
+    trace = read_trace(path)
+    assert trace.health.repaired == {"odd_type": 1}
+    assert trace.tables["device_events"]["stream"].to_pylist() == [None]
+
+
+def test_blanks_before_and_in_a_trace_cost_nothing(tmp_path):
+    path = tmp_path / "rank0.json"
+    path.write_text(" " * (3 << 20) + json.dumps(document([kernel(1, 1)])) + "\n" * (3 << 20))
+    assert _codes(read_trace(path)) == ["rank_from_file_name"]

@@ -181,3 +181,12 @@ def test_steps_that_no_trace_has_are_refused(tmp_path):
         _assemble(_stepped(tmp_path), steps=range(7, 9))
     with pytest.raises(InputError, match=r"has step 7: they have no step markers"):
         _assemble(write_rank(tmp_path, 0, 1), steps=range(7, 8))
+
+
+def test_a_note_names_a_few_files_only(tmp_path):
+    for name in "abcdef":
+        events, header = simple(ord(name), rank=0)
+        write(tmp_path / f"{name}.json", events, **header)
+    (said,) = _said(_assemble(*sorted(tmp_path.iterdir())), "duplicate_rank")
+    assert f"({tmp_path}/a.json, {tmp_path}/b.json, " in said
+    assert f"{tmp_path}/d.json and 2 more)" in said

@@ -14,13 +14,22 @@ from typing import Any
 from traceparse.ingest.decode import Event, decode_block, decode_event, is_json
 from traceparse.ingest.envelope import read_opening, read_trailer
 from traceparse.ingest.repair import Repaired, repair
-from traceparse.ingest.split import KeySeams, LineSeams, Seam, Seams, find_seams, outline
+from traceparse.ingest.split import (
+    KeySeams,
+    LineSeams,
+    Outline,
+    Seam,
+    Seams,
+    find_seams,
+    outline,
+)
 from traceparse.ingest.window import MOST, Window
 
 __all__ = ["Document"]
 
 _HEADER = re.compile(rb'"schemaVersion"\s*:')
 _LAST_EVENT = "Record Window End"  # libkineto's and torch's last event
+_PIECE = 2 << 20  # bytes that are taken apart at a time
 _PATIENCE = 1 << 20  # of text without a whole event before that is taken for damage
 _OVERLAP = 256  # bytes kept while looking for a seam: more than any seam is long
 
@@ -46,6 +55,7 @@ class Document:
         self._last_name = ""
         self._closes = True
         self._is_list = False
+        self._is_stuck = False
 
     def batches(self) -> Iterator[list[Event]]:
         """Decode the document from its first event to its last.
@@ -82,8 +92,10 @@ class Document:
     def _next(self, seams: Seams) -> tuple[list[Event], bool]:
         """Decode what the window holds of whole events; say whether they were the last."""
         window = self._window
-        more = window.fill()
-        if more and isinstance(seams, LineSeams):
+        if self._is_stuck or len(window.text) < window.block:
+            window.fill()
+        self._is_stuck = False
+        if isinstance(seams, LineSeams):
             seam = seams.last(window.text)
             events = decode_block(window.text[: seam.end]) if seam else None
             if seam and events is not None:
@@ -93,11 +105,10 @@ class Document:
 
     def _next_by_outline(self, seams: Seams) -> tuple[list[Event], bool]:
         window = self._window
-        shape = outline(window.text)
+        shape = _outline_of_some(window.text)
         ended = shape.end >= 0
-        if ended and not self._closes_at(shape.end):
-            return self._next_by_seams(seams)
-        if not ended and not shape.commas.size and self._is_torn(seams):
+        nothing = not ended and not shape.commas.size
+        if (ended and not self._closes_at(shape.end)) or (nothing and self._is_torn(seams)):
             return self._next_by_seams(seams)
         text, commas = window.text, shape.commas.tolist()
         if ended:
@@ -206,6 +217,7 @@ class Document:
 
     def _stop_if_stuck(self, events: list[Event], seams: Seams, *, stuck: bool) -> bool:
         """Decide what to do when no event ended: read on, give up one event, or end."""
+        self._is_stuck = stuck
         if not stuck:
             return False
         if self._window.at_end:
@@ -248,6 +260,14 @@ class Document:
                     f"an event of more than {MOST >> 20} MiB is not read, and none follows it"
                 )
                 return True
+
+
+def _outline_of_some(text: bytes) -> Outline:
+    """Outline as much of a window as has any whole event."""
+    shape = outline(text[:_PIECE])
+    if shape.end < 0 and not shape.commas.size and len(text) > _PIECE:
+        return outline(text)
+    return shape
 
 
 def _elements(text: bytes, commas: list[int], end: int) -> list[bytes]:

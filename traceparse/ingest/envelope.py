@@ -16,6 +16,7 @@ from traceparse.ingest.window import MOST, Window
 __all__ = ["Opening", "Trailer", "read_opening", "read_trailer"]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_SMALL = 1 << 16  # bytes: what is looked at first of what may be long
 _ENOUGH = 64  # bytes, to tell what kind of file it is
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _MOST_DECOYS = 64  # nested keys of that name that are looked at
@@ -83,8 +84,11 @@ def read_opening(window: Window, repaired: Repaired) -> Opening:
 
 def _find_events(window: Window, repaired: Repaired) -> tuple[dict[str, Any], str | None]:
     while True:
-        shape = outline(window.text[1:])
-        for found in islice(_EVENTS_KEY.finditer(window.text), _MOST_DECOYS):
+        text, seen, shape = window.text, 0, outline(b"")
+        for found in islice(_EVENTS_KEY.finditer(text), _MOST_DECOYS):
+            if found.start() >= seen:
+                seen = max(2 * found.start(), _SMALL)
+                shape = outline(text[1:seen])
             if shape.is_top_level(found.start() - 1):
                 return _header(window, found, repaired)
         if window.is_full or not window.fill():
@@ -134,8 +138,7 @@ def read_trailer(window: Window, repaired: Repaired, *, is_list: bool) -> Traile
     window.skip_blanks()
     if is_list:
         return Trailer({})
-    window.fill_until_full()
-    end = outline(window.text).end
+    end = _end_of_object(window)
     facts = None
     if end >= 0:
         facts = _loads(b"{" + window.text[:end].lstrip().removeprefix(b",") + b"}", repaired)
@@ -144,6 +147,18 @@ def read_trailer(window: Window, repaired: Repaired, *, is_list: bool) -> Traile
         window.skip_blanks()
         return Trailer(facts)
     return _damaged_trailer(window)
+
+
+def _end_of_object(window: Window) -> int:
+    """Return where the object that the window begins inside closes, or -1; look no further."""
+    size = _SMALL
+    while True:
+        while len(window.text) < min(size, MOST) and window.fill():
+            pass
+        end = outline(window.text[:size]).end
+        if end >= 0 or size >= MOST or (window.at_end and size >= len(window.text)):
+            return end
+        size *= 4
 
 
 def _damaged_trailer(window: Window) -> Trailer:

@@ -57,7 +57,8 @@ def scan(source: Source, extras: frozenset[str], *, block: int = BLOCK) -> Itera
     Raises
     ------
     InputError
-        It is no trace. (What follows a trace and is none ends the scan without a word.)
+        It is no trace, or holds more documents than is believed. (What follows a trace and is
+        none ends the scan without a word.)
     """
     window = Window(source, block)
     yield _scan_document(window, extras)
@@ -69,6 +70,12 @@ def scan(source: Source, extras: frozenset[str], *, block: int = BLOCK) -> Itera
             yield _scan_document(window, extras)
         except InputError:
             return
+    window.skip_blanks()
+    if window.text:
+        raise InputError(
+            f"{source.path}: more than {_MOST_DOCUMENTS:,} traces in one file, which is past "
+            f"belief; give a trace that torch.profiler exported"
+        )
 
 
 def _scan_document(window: Window, extras: frozenset[str]) -> Scan:

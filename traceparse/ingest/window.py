@@ -13,8 +13,8 @@ MOST = 16 << 20  # the longest header, trailer or single event that is held in m
 class Window:
     """A sliding window over a source.
 
-    ``text`` is what it holds, ``offset`` where in the file's content that begins, ``at_end``
-    whether the source has no more.
+    ``block`` is how many bytes are read at a time, ``text`` is what it holds, ``offset`` where
+    in the file's content that begins, ``at_end`` whether the source has no more.
     """
 
     def __init__(self, source: Source, block: int) -> None:
@@ -22,11 +22,11 @@ class Window:
         self.text = b""
         self.offset = 0
         self.at_end = False
-        self._block = block
+        self.block = block
 
     def fill(self) -> bool:
         """Read on, as much again where the last time was not enough; say if there was any."""
-        size = max(self._block, min(len(self.text), MOST - len(self.text)))
+        size = max(self.block, min(len(self.text), MOST - len(self.text)))
         more = b"" if self.at_end else self.source.read(size)
         self.at_end = not more
         self.text += more

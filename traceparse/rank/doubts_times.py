@@ -25,19 +25,21 @@ _WINDOW = "PyTorch Profiler"
 _OVERHEAD_PARTS = 1000
 # Of category overhead, but what the program pays without a profiler too: loading and compiling
 # of kernels, and waiting because the launch queue is full (names as in Kineto's cupti_strings)
-_NOT_PROFILER = pa.array(
-    [
-        "Command Buffer Full",
-        "Driver Compiler",
-        "Lazy Function Loading",
-        "Runtime Triggered Module Loading",
-    ]
+_NOT_PROFILER = (
+    "Command Buffer Full",
+    "Driver Compiler",
+    "Lazy Function Loading",
+    "Runtime Triggered Module Loading",
 )
 # Kineto keeps no record from before its window, and waits for the device when it stops; a
 # writer that does not wait still ends within a full launch queue, a thousand short kernels
 _TAIL_NS = 1_000_000_000
 # Kernels on one stream do overlap a little: by up to 5 us where the next may start early (PDL)
 _OVERLAP_NS = 10_000
+
+
+def _is_of_profiler(names: pa.Array) -> pa.Array:
+    return pc.invert(pc.is_in(names, value_set=pa.array(_NOT_PROFILER)))
 
 
 def about_times(
@@ -70,9 +72,7 @@ def _about_overhead(
     trace: RankTrace, steps: Sequence[Marker], devices: Sequence[DeviceDigest]
 ) -> Iterator[tuple[str, str]]:
     """Buffer requests hold up the launch that meets one (Kineto issue 1020)."""
-    starts, ends = _ranges(
-        trace, "overhead", lambda names: pc.invert(pc.is_in(names, value_set=_NOT_PROFILER))
-    )
+    starts, ends = _ranges(trace, "overhead", _is_of_profiler)
     windows = [device.window for device in devices]
     inside = from_spans(
         np.array([span.start_ns for span in (steps or windows)], np.int64),

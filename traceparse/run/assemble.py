@@ -21,6 +21,7 @@ from traceparse.units import rank_ranges
 __all__ = ["assemble"]
 
 T = TypeVar("T")
+_MOST_NAMED = 4  # files that one note names
 
 # fields of the contract that later versions fill
 _NOT_COMPUTED = (
@@ -151,7 +152,9 @@ def _first_instant(digest: RankDigest) -> int:
 
 def _about_rivals(group: list[RankDigest], best: RankDigest) -> Note:
     rank = best.health.rank
-    paths = ", ".join(claimant.health.path for claimant in group)
+    paths = ", ".join(claimant.health.path for claimant in group[:_MOST_NAMED])
+    if len(group) > _MOST_NAMED:
+        paths += f" and {len(group) - _MOST_NAMED:,} more"
     kept = f"only the newest whole one, {best.health.path}, is used"
     ids = {claimant.header.trace_id for claimant in group}
     if len({claimant.process for claimant in group}) == 1 and (rank is None or len(ids) > 1):
