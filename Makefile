@@ -6,8 +6,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_VENV := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
+FUZZ_VENV := .venv-fuzz
+FUZZ_READY := $(FUZZ_VENV)/.ready
+SECONDS ?= 60
 
-.PHONY: help demo test check golden bench clean
+.PHONY: help demo test check golden bench damage fuzz hostile clean
 
 help:
 	@echo "make demo     train a small model on two CPU ranks, capture it, report where the time went"
@@ -15,6 +18,9 @@ help:
 	@echo "make check    format, lint, types, import layers"
 	@echo "make golden   renew the expected reports of fixtures/ (read the diff before committing)"
 	@echo "make bench    time the loader against other tools"
+	@echo "make damage   all fifty kinds of damage, and what is made of each"
+	@echo "make fuzz     SECONDS=600: mutate stored traces for so long; nothing but a report or a refusal may come out"
+	@echo "make hostile  bombs and claims past belief: seconds and memory of each"
 
 $(READY): pyproject.toml constraints-dev.txt tools/setup_env.sh
 	sh tools/setup_env.sh $(VENV) $(PYTHON) dev
@@ -22,6 +28,10 @@ $(READY): pyproject.toml constraints-dev.txt tools/setup_env.sh
 
 $(BENCH_READY): pyproject.toml constraints-dev.txt tools/setup_env.sh
 	sh tools/setup_env.sh $(BENCH_VENV) $(PYTHON) bench
+	touch $@
+
+$(FUZZ_READY): pyproject.toml constraints-dev.txt tools/setup_env.sh
+	sh tools/setup_env.sh $(FUZZ_VENV) $(PYTHON) fuzz
 	touch $@
 
 demo: $(READY)
@@ -42,5 +52,14 @@ golden: $(READY)
 bench: $(BENCH_READY)
 	$(BENCH_VENV)/bin/python tools/bench.py load
 
+damage: $(READY)
+	$(BIN)/python tools/damage.py --table
+
+fuzz: $(FUZZ_READY)
+	$(FUZZ_VENV)/bin/python tools/fuzz.py --seconds $(SECONDS)
+
+hostile: $(READY)
+	$(BIN)/python tools/hostile.py
+
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) demo-out bench-out build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(BENCH_VENV) $(FUZZ_VENV) demo-out bench-out fuzz-out build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Make a virtual environment for development or for benchmarks.
+# Make a virtual environment for development, for benchmarks or for fuzzing.
 #
-#   sh tools/setup_env.sh FOLDER PYTHON dev|bench
+#   sh tools/setup_env.sh FOLDER PYTHON dev|bench|fuzz
 #
 # Versions come from constraints-dev.txt, which holds torch at a build without CUDA: users get
 # whatever torch they have, developers need only the CPU.
@@ -20,5 +20,9 @@ pip --upgrade 'pip>=25.1'  # the first one that knows dependency groups
 case $purpose in
     dev) pip --constraint constraints-dev.txt --group dev --editable '.[capture]' ;;
     bench) pip --constraint constraints-dev.txt --editable '.[hta]' ;;
+    fuzz)
+        pip --constraint constraints-dev.txt --editable .
+        pip atheris || echo "no atheris for this Python: mutations will be at random, not guided"
+        ;;
     *) echo "setup_env.sh: no such purpose: $purpose" >&2; exit 2 ;;
 esac

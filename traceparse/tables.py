@@ -83,7 +83,7 @@ _DEVICE_EVENTS = (
     _END,
     _NAME,
     _CATEGORY,
-    Column("device", TEXT, "", "device number as text, or the process row where there is none"),
+    Column("device", TEXT, "", "device number as text; else the process row it is drawn on"),
     Column("stream", pa.uint64(), "", "stream number or handle; null where absent or -1"),
     _CORRELATION,
     _EXTERNAL_ID,

@@ -131,9 +131,15 @@ def test_device_is_the_argument_else_the_process_row():
         kernel(1, 1, device=2.0, pid=9),
         span("kernel", "k", 1, 1, pid=4),
         span("kernel", "k", 1, 1, pid="GPU 0"),
+        span("kernel", "k", 1, 1, pid=None),
     ]
     _, tables = _collect(events)
-    assert [row["device"] for row in tables["device_events"]] == ["2", "4", "GPU 0"]
+    assert [row["device"] for row in tables["device_events"]] == ["2", "4", "GPU 0", "unknown"]
+
+
+def test_no_process_is_null():
+    _, tables = _collect([op(1, 1, pid=None, tid=None)])
+    assert (tables["ops"][0]["pid"], tables["ops"][0]["tid"]) == (None, None)
 
 
 def test_extras_are_read_when_asked_for():

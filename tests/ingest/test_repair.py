@@ -150,3 +150,14 @@ def test_numbers_keep_all_their_digits():
     assert loads_leniently('{"ts": 1712195495519689.047}', Counter()) == {
         "ts": "1712195495519689.047"
     }
+
+
+@pytest.mark.parametrize(
+    "filling",
+    ['"name": "', '"', "\\", ', "a": "b"c"', ": , ", "{[", '"x": inf, ', "9" * 9 + " "],
+)
+def test_a_long_torn_event_takes_time_in_proportion(filling):
+    text = '{"ph": "X", "name" ~ ' + filling * (400_000 // len(filling))
+    assert repair(text.encode()) == (None, {})
+    shorter = '{"ph": "X", "name" ~ ' + filling * (200_000 // len(filling))
+    assert repair(shorter.encode())[0] is None

@@ -217,7 +217,7 @@ class Collector:
             columns["collective"].append(self._ids(a.collective for a in args))
             columns["device"].append(
                 self._ids(
-                    _label(event.pid if a.device is None else a.device)
+                    _label(event.pid if a.device is None else a.device) or "unknown"
                     for event, a in zip(group, args, strict=True)
                 )
             )
@@ -306,8 +306,10 @@ def _numbers(values: list[Any], *, zero: bool = True) -> pa.Array:
     return pc.if_else(pc.equal(column, pa.scalar(0, pa.uint64())), nothing, column)
 
 
-def _label(value: object) -> str:
+def _label(value: object) -> str | None:
     """Write a process, thread or device as text: ``0.0`` like ``0``, and nothing endless."""
+    if value is None:
+        return None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value)[:_LONGEST_LABEL]

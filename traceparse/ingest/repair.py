@@ -32,6 +32,7 @@ __all__ = ["Repaired", "loads_leniently", "repair"]
 
 Repaired = Counter[str]
 
+_LONGEST = 1 << 18  # bytes of an event that is repaired: what takes longer than it is worth
 _DAMAGE = (ValueError, RecursionError, msgspec.DecodeError)
 
 _BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})|(?<!\\)(?:\\\\)*\\\Z')
@@ -47,9 +48,8 @@ _LITERALS = frozenset({"true", "false", "null"})
 _MISSING_QUOTE = re.compile(r'([,{]\s*)([A-Za-z_]\w*"\s*:)')
 _KEYS = "ph|cat|name|pid|tid|ts|dur|args|id|s|bp"
 # a name ends where another key of events follows, whatever quotes are in it
-_NAME = re.compile(
-    rf'("name"\s*:\s*")(.*?)(?="\s*(?:,\s*"(?:{_KEYS})"\s*:|\}}\s*\Z))', re.DOTALL
-)
+_NAME_BEGINS = re.compile(r'"name"\s*:\s*"')
+_NAME_ENDS = re.compile(rf'"\s*(?:,\s*"(?:{_KEYS})"\s*:|\}}\s*\Z)')
 # and a backslash before that end escapes nothing
 _LAST_BACKSLASH = re.compile(rf'\\(?="\s*,\s*"(?:{_KEYS})"\s*:)')
 # any other string ends where any key or the end of its object follows
@@ -63,7 +63,7 @@ _BARE_QUOTE = re.compile(r'\\.|"', re.DOTALL)
 def repair(text: bytes) -> tuple[Event | None, Repaired]:
     """Decode one event, repairing what can be; say what was. ``None`` if it is none."""
     event = decode_event(text)
-    if event is not None:
+    if event is not None or len(text) > _LONGEST:
         return event, Counter()
     for candidate, done in _candidates(text):
         found = loads_leniently(candidate, done)
@@ -123,14 +123,19 @@ def _quotes(text: str, done: Repaired) -> tuple[str, Repaired]:
 
     A category with a quote in it is no category: there the damage is of another kind.
     """
-    named = _NAME.sub(_escape_quotes, text, count=1)
+    named = text
+    begins = _NAME_BEGINS.search(text)
+    ends = _NAME_ENDS.search(text, begins.end()) if begins else None
+    if begins and ends:
+        name = _escaped(text[begins.end() : ends.start()])
+        named = text[: begins.end()] + name + text[ends.start() :]
     head, key, args = named.partition('"args"')
-    return _step(text, done, "quote_in_string", head + key + _STRING.sub(_escape_quotes, args))
+    args = _STRING.sub(lambda found: found[1] + _escaped(found[2]), args)
+    return _step(text, done, "quote_in_string", head + key + args)
 
 
-def _escape_quotes(found: re.Match[str]) -> str:
-    inside = _BARE_QUOTE.sub(lambda bare: '\\"' if bare[0] == '"' else bare[0], found[2])
-    return found[1] + inside
+def _escaped(inside: str) -> str:
+    return _BARE_QUOTE.sub(lambda bare: '\\"' if bare[0] == '"' else bare[0], inside)
 
 
 def loads_leniently(text: str, done: Repaired) -> Any:  # noqa: ANN401 - any JSON value

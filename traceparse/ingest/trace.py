@@ -128,7 +128,7 @@ def _host_processes(tables: Mapping[str, ArrowTable]) -> list[str]:
         ],
         pa.string(),
     )
-    return sorted(pids.unique().to_pylist())
+    return sorted(pids.drop_null().unique().to_pylist())
 
 
 def _trace(found: Scan, name: str, path: Path, size: int, *, given: int | None) -> RankTrace:

@@ -104,8 +104,8 @@ def digest(trace: RankTrace) -> RankDigest:
 def _process(trace: RankTrace) -> str | None:
     for name in ("ops", "launches", "annotations"):
         pids, ids = texts_of(trace.tables[name], "pid")
-        if ids.size:
-            return pids[int(np.bincount(ids).argmax())]
+        if pids:
+            return pids[int(np.bincount(ids[ids >= 0]).argmax())]
     return None
 
 

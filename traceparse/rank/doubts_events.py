@@ -115,9 +115,8 @@ def _processes(trace: RankTrace) -> ArrowTable:
 def _by_pid(table: ArrowTable) -> ArrowTable:
     pids, ids = dictionary_of(table, "pid")
     nums = np.bincount(ids[ids >= 0], minlength=len(pids))
-    # an event without a pid is nobody's
-    is_process = pc.and_(pc.not_equal(pids, "None"), pa.array(nums > 0))
-    return pa.table({"pid": pids, "num": nums}).filter(is_process)
+    # an event without a pid (null) is nobody's
+    return pa.table({"pid": pids, "num": nums}).filter(pa.array(nums > 0))
 
 
 def _num_called(table: ArrowTable, name: str) -> int:
