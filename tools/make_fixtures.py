@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools import hand_gpu, hand_numbers, hand_steps, hand_vendors  # noqa: E402
+from tools.fuzz_found import FOUND  # noqa: E402
 from tools.hand import CASES, Case  # noqa: E402
 from tools.layouts import CONTAINERS, write_layout  # noqa: E402
 
@@ -63,6 +64,15 @@ def write_hand() -> None:
         path.write_bytes(data)
 
 
+def write_found() -> None:
+    """Replace ``fixtures/fuzz`` by the inputs that were found once."""
+    folder = FIXTURES / "fuzz"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, data in FOUND.items():
+        (folder / f"{name}.bin").write_bytes(data)
+
+
 def write_gloo() -> None:
     """Train the demo's model on two gloo ranks under capture and keep both traces."""
     # imported here, since it needs torch and the hand-worked traces do not
@@ -84,7 +94,7 @@ def write_golden() -> None:
 
 
 def main() -> None:
-    """Make what the arguments ask for; the hand-worked traces, if they ask for nothing."""
+    """Make what the arguments ask for; if nothing, the traces that need no torch."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gloo", action="store_true", help="capture the two-rank run anew")
     parser.add_argument("--golden", action="store_true", help="write the report of that run")
@@ -95,6 +105,7 @@ def main() -> None:
         write_golden()
     if not (wanted.gloo or wanted.golden):
         write_hand()
+        write_found()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,31 @@
+"""Inputs that once did what nothing may do, kept as ``fixtures/fuzz/NAME.bin``.
+
+Each is as small as it can be and says what came out of it then. ``tests/contract/test_fuzz.py``
+runs all of them.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FOUND"]
+
+_OP = b'{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 5, "dur": 2}'
+
+
+def _trace(event: bytes, header: bytes = b"") -> bytes:
+    return b"{" + header + b'"traceEvents": [' + event + b", " + _OP + b"]}"
+
+
+FOUND = {
+    # UnicodeEncodeError, when the tables were made: the backend had no UTF-8
+    "surrogate-in-the-backend": _trace(_OP, b'"distributedInfo": {"backend": "x\\ud800"}, '),
+    # ValueError: Python reads no whole number of more than 4,300 digits
+    "argument-of-5000-digits": _trace(
+        _OP[:-1] + b', "args": {"External id": [' + b"9" * 5000 + b"]}}"
+    ),
+    # 20 seconds and more: the search for a name's end began anew at each of them
+    "torn-event-full-of-names": _trace(b'{"ph": "X", "name" ~ ' + b'"name": "' * 20_000),
+    # the events behind it vanished uncounted: the name seemed to close the list
+    "name-that-closes-the-list": _trace(_OP.replace(b"aten::mm", b'f("}], {")')),
+    # twice their size was held: a window of nothing but blanks grew with them
+    "blanks-before-a-cut-gzip": b" " * 100_000 + b"\x1f\x8b\x08\0\0\0\0\0\0\xff",
+}
