@@ -121,7 +121,7 @@ def test_json_is_ascii_and_has_the_texts(traceparse, hostile):
     report = json.loads(output)
     meant = text.encode("utf-8", "replace").decode()
     assert report["run"]["backend"] == meant
-    assert {part["device"] for part in report["devices"]} == {0, meant}
+    assert {part["device"] for part in report["devices"]} == {0, meant[:256]}
 
 
 class Page(HTMLParser):

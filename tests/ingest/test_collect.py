@@ -184,11 +184,11 @@ def test_unfinished_events_and_odd_arguments_are_counted():
 
 def test_labels_have_an_end():
     _, tables = _collect(
-        [op(1, 1, pid="p" * 999, tid="t" * 999), kernel(1, 1, device="d" * 99)]
+        [op(1, 1, pid="p" * 999, tid="t" * 999), kernel(1, 1, device="d" * 999)]
     )
     (row,) = tables["ops"]
-    assert (row["pid"], row["tid"]) == ("p" * 64, "t" * 64)
-    assert tables["device_events"][0]["device"] == "d" * 64
+    assert (row["pid"], row["tid"]) == ("p" * 256, "t" * 256)
+    assert tables["device_events"][0]["device"] == "d" * 256
 
 
 def test_any_number_of_categories_goes_few_ways():

@@ -70,7 +70,7 @@ _LEGACY_PID = {
     "CUDA functions": ("device_events", "kernel"),
 }
 _STEP_MARK = "ProfilerStep"
-_LONGEST_LABEL = 64
+_LONGEST_LABEL = 256
 _MOST_TEXTS = 1 << 16  # distinct ones that are held as Python strings
 
 

@@ -32,11 +32,6 @@ class Window:
         self.text += more
         return bool(more)
 
-    def fill_until_full(self) -> None:
-        """Read on until the window holds as much as it may, or all there is."""
-        while len(self.text) < MOST and self.fill():
-            pass
-
     def skip_blanks(self) -> None:
         """Drop blanks, and read on while there is nothing else."""
         self.drop(len(self.text) - len(self.text.lstrip()))
