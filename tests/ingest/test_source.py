@@ -142,7 +142,7 @@ def test_what_is_not_there_is_said(tmp_path):
 
 
 def test_a_file_that_cannot_be_opened_is_said(tmp_path):
-    with pytest.raises(InputError, match=r"cannot be read: Is a directory; check its perm"):
+    with pytest.raises(InputError, match="this is no regular file; give a trace file"):
         Source(tmp_path)
     with pytest.raises(InputError, match="No such file"):
         Source(tmp_path / "gone")
@@ -180,3 +180,29 @@ def test_what_inflates_as_no_trace_does_is_refused(tmp_path, monkeypatch, pack):
     path.write_bytes(pack(os.urandom(5 << 20)))
     with Source(path) as source:
         assert sum(len(block) for block in iter(lambda: source.read(1 << 16), b"")) == 5 << 20
+
+
+@pytest.mark.parametrize("raw_block", [1, 2, 3, 5, 64])
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
+def test_members_may_end_anywhere_in_a_block_of_the_file(
+    tmp_path, monkeypatch, pack, raw_block
+):
+    monkeypatch.setattr(source_module, "_RAW_BLOCK", raw_block)
+    parts = [b"one", b"two " * 99, b"three"]
+    between = bytes(70) if pack is gzip.compress else b""
+    data = between.join(pack(part) for part in parts)
+    assert _read(tmp_path / "trace.json", data) == (b"".join(parts), None)
+
+
+def test_zstd_frames_without_content_are_skipped(tmp_path):
+    skippable = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"
+    data = skippable + zstandard.compress(TEXT) + skippable + zstandard.compress(TEXT)
+    assert _read(tmp_path / "trace.json", data) == (TEXT * 2, None)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(InputError, match="this is no regular file"):
+        Source(tmp_path / "pipe.json")
+    with pytest.raises(InputError, match="no trace in this folder"):
+        find([tmp_path])

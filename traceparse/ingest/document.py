@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from traceparse.ingest.decode import Event, decode_block, decode_event, is_json
@@ -31,6 +32,7 @@ _HEADER = re.compile(rb'"schemaVersion"\s*:')
 _LAST_EVENT = "Record Window End"  # libkineto's and torch's last event
 _PIECE = 2 << 20  # bytes that are taken apart at a time
 _PATIENCE = 1 << 20  # of text without a whole event before that is taken for damage
+_MOST_ENDS = 8  # places where the last event may end that are tried
 _OVERLAP = 256  # bytes kept while looking for a seam: more than any seam is long
 
 
@@ -189,7 +191,7 @@ class Document:
     def _ending(self, seams: KeySeams) -> list[Event] | None:
         """Return the last event, if the array closes behind it: where, its decoding tells."""
         text = self._window.text
-        candidates = list(seams.ends(text))[:_OVERLAP]
+        candidates = list(islice(seams.ends(text), _MOST_ENDS))
         for seam in candidates:
             event, how = repair(text[: seam.end])
             if event is not None:

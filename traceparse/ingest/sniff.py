@@ -62,7 +62,7 @@ def binary(path: Path, head: bytes) -> NotATraceError | None:
         return NotATraceError(
             f"{path}: this is an HTML or XML page, not a profiler trace; {_GIVE}"
         )
-    return NotATraceError(f"{path}: this is not JSON (it begins with {head[:8]!r}); {_GIVE}")
+    return NotATraceError(f"{path}: this is not JSON (it begins with {start[:8]!r}); {_GIVE}")
 
 
 def listing(path: Path, first: bytes) -> NotATraceError | None:

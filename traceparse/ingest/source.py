@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import glob
 import os
+import re
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -25,6 +27,8 @@ _ISAL_ERROR = cast("type[Exception]", igzip_lib.IsalError)
 _DAMAGE = (_ISAL_ERROR, zstandard.ZstdError)
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # zstd frames of no content: pzstd's
+_MAGIC = 4  # bytes that tell
 _GZIP_WBITS = 31  # zlib's way of saying: expect a gzip header
 _RAW_BLOCK = 1 << 18
 _INFLATED_BLOCK = 1 << 20
@@ -71,8 +75,10 @@ def _search(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            if name.lower().endswith(_ENDINGS) and not name.startswith("."):
-                yield Path(parent, name)
+            path = Path(parent, name)
+            # a pipe by that name would be waited for, for ever
+            if name.lower().endswith(_ENDINGS) and name[0] != "." and path.is_file():
+                yield path
 
 
 def path_text(path: Path) -> str:
@@ -142,7 +148,10 @@ class Source:
         self._blocks: Iterator[bytes] | None = None
         self._num_raw = self._num_inflated = 0
         try:
-            self.size = path.stat().st_size
+            found = path.stat()
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError(f"{path}: this is no regular file; give a trace file")
+            self.size = found.st_size
             self._file: BinaryIO = path.open("rb")
         except OSError as error:
             raise _unreadable(path, error) from error
@@ -192,6 +201,8 @@ class Source:
 
     def _inflate(self) -> Iterator[bytes]:
         block = self._raw()
+        while len(block) < _MAGIC and (more := self._raw()):
+            block += more
         member = _member(block)
         if member is None:
             yield from self._plain(block)
@@ -217,7 +228,7 @@ class Source:
                     yield from self._to_the_last_byte(begins, given)
                 return
             rest = member.rest
-            block = self._raw() if rest is None else rest.lstrip(b"\0") or self._raw()
+            block = self._raw() if rest is None else self._following(rest)
             if rest is not None and block:
                 follower = _member(block)
                 if follower is None:
@@ -226,6 +237,12 @@ class Source:
                 begins, given, member = self._num_raw - len(block), 0, follower
         if member.rest is None:
             self.damage = "its compressed data breaks off"
+
+    def _following(self, rest: bytes) -> bytes:
+        """Return what follows a member and its padding: enough of it to tell what it is."""
+        while len(rest := rest.lstrip(b"\0")) < _MAGIC and (more := self._raw()):
+            rest += more
+        return rest
 
     def _to_the_last_byte(self, begins: int, given: int) -> Iterator[bytes]:
         """Inflate a damaged gzip member again, to where its damage is.
@@ -261,7 +278,7 @@ def _member(block: bytes) -> _Member | None:
     """Return what inflates this data, told by its first bytes; ``None`` for plain data."""
     if block.startswith(_GZIP):
         return _Gzip()
-    if block.startswith(_ZSTD):
+    if block.startswith(_ZSTD) or _SKIPPABLE.match(block):
         return _Zstd()
     return None
 
