@@ -57,6 +57,17 @@ def _python_functions(path: Path, scale: float) -> int:
     return repeated(write_gzip, HEAD, unit, KERNEL + TAIL, 4 * GB)(path, scale)
 
 
+# a longer name makes a longer period, and that a lower ratio: just what is still believed
+_LONG_NAME = (
+    b"void gemm_of_many_letters<128, 64, 32, bfloat16, float>(Params, int, long) [clone 7]"
+)
+hostile("gzip, 4 GB, 230-fold: kernels", ending=".json.gz")(
+    repeated(
+        write_gzip, HEAD, KERNEL_START + _LONG_NAME + KERNEL_END + _LINE, KERNEL + TAIL, 4 * GB
+    )
+)
+
+
 # -- no events, and endless texts
 
 for _what, _head, _unit, _tail, _words in (

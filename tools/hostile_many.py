@@ -51,6 +51,12 @@ hostile("2 million kernel names")(
 hostile("1 million kernel names of 300 letters")(
     _many(MB, lambda n: kernel(n, name=f"void gemm_{n}<{'float, ' * 40}>"))
 )
+hostile("10,000 kernel names that are almost a collective's")(
+    _many(10_000, lambda n: kernel(n, name="(multimem_" * 400 + str(n)))
+)
+hostile("100,000 kernel names of 5,000 letters")(
+    _many(MB // 10, lambda n: kernel(n, name=f"{n}{'x' * 5000}"))
+)
 hostile("1 million categories")(_many(MB, lambda n: kernel(n, cat=f"kernel{n}"), KERNEL))
 hostile("1 million phases")(_many(MB, lambda n: kernel(n, ph=f"X{n}"), KERNEL))
 hostile("1 million categories of launches")(
@@ -58,7 +64,7 @@ hostile("1 million categories of launches")(
 )
 hostile("1 million processes and threads")(_many(MB, _op))
 hostile("1 million streams")(_many(MB, lambda n: kernel(n, stream=n)))
-hostile("1 million documents in one file")(
+hostile("1 million documents in one file", status=1, words=_REFUSED)(
     repeated(write_plain, b"", BEFORE + KERNEL + TAIL, b"", 300 * MB)
 )
 hostile("1,000 documents of one rank in one file")(
@@ -92,12 +98,12 @@ hostile("60,000 steps within one another")(
     )
 )
 hostile("1,000 devices, 60 steps")(_many(60, mark, *(kernel(n, device=n) for n in range(1000))))
-hostile("1,000 documents of 1,000 steps")(
+hostile("500 documents of 1,000 steps")(
     repeated(
         write_plain,
         b"",
         BEFORE + b",\n".join(map(_worked_step, range(1000))) + TAIL,
         b"",
-        400 * MB,
+        200 * MB,
     )
 )

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 GB, MB = 10**9, 10**6
-_MOST_BLOCK = 64 * MB
+_MOST_BLOCK = 8 * MB
 _LINES_AT_ONCE = 50_000
 
 Write = Callable[[Path, float], int]

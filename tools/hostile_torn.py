@@ -7,6 +7,7 @@ from tools.hostile_parts import HEAD, KERNEL, MB, TAIL, hostile, repeated
 
 __all__: list[str] = []
 
+_SEVERAL = "several ranks wrote this file"
 _ONE_LINE = HEAD.replace(b"\n", b"")
 _LAYOUTS = (("a line each", HEAD, b",\n"), ("one line", _ONE_LINE, b", "))
 
@@ -20,8 +21,8 @@ _TORN_EVENTS = {
 }
 for _what, _event in _TORN_EVENTS.items():
     for _layout, _head, _gap in _LAYOUTS:
-        hostile(f"100 MB of kernels with {_what}, {_layout}")(
-            repeated(write_plain, _head + KERNEL + _gap, _event + _gap, KERNEL + TAIL, 100 * MB)
+        hostile(f"60 MB of kernels with {_what}, {_layout}")(
+            repeated(write_plain, _head + KERNEL + _gap, _event + _gap, KERNEL + TAIL, 60 * MB)
         )
 
 # -- one event, header or trailer full of what repair looks for
@@ -40,6 +41,8 @@ _FILL = {
     "braces and commas": b"}, ",
     "closing brackets": b"}]",
     "closing brackets and blanks": b"}   ]   ",
+    "closings": b"}], ",
+    "closings far apart": b"}], " + b'"k": nan, ' * 97,
     "opening brackets": b"[",
     "words": b": nan,",
     "tids": b'"tid": x" ',
@@ -52,7 +55,12 @@ _FILL = {
 }
 for _what, _unit in _FILL.items():
     for _layout, _head, _gap in _LAYOUTS:
-        hostile(f"one torn event of 15 MB: {_what}, {_layout}")(
+        _status = int(_what == "headers")
+        hostile(
+            f"one torn event of 15 MB: {_what}, {_layout}",
+            status=_status,
+            words=_SEVERAL if _status else "",
+        )(
             repeated(
                 write_plain,
                 _head + KERNEL + _gap + _EVENT_START,
@@ -61,9 +69,23 @@ for _what, _unit in _FILL.items():
                 15 * MB,
             )
         )
-    hostile(f"one torn header of 15 MB: {_what}")(
-        repeated(write_plain, b'{"a": "', _unit, b'" ", ' + HEAD[1:] + KERNEL + TAIL, 15 * MB)
-    )
+    _status = int(_what == "keys of events")
+    hostile(
+        f"one torn header of 15 MB: {_what}",
+        status=_status,
+        words=_SEVERAL if _status else "",
+    )(repeated(write_plain, b'{"a": "', _unit, b'" ", ' + HEAD[1:] + KERNEL + TAIL, 15 * MB))
     hostile(f"one torn trailer of 15 MB: {_what}")(
         repeated(write_plain, HEAD + KERNEL + b'], "a": "', _unit, b'" "}', 15 * MB)
     )
+    for _layout, _head, _gap in _LAYOUTS:
+        _status = int((_what, _layout) == ("headers", "a line each"))
+        hostile(f"a torn last event of 250 kB: {_what}, {_layout}", status=_status)(
+            repeated(
+                write_plain,
+                _head + KERNEL + _gap + _EVENT_START,
+                _unit,
+                b'" "}}' + TAIL,
+                250_000,
+            )
+        )

@@ -21,6 +21,7 @@ from tools.hostile_parts import HEAD, INPUTS, KERNEL, TAIL, Hostile, repeated
 from traceparse.engine import analyze
 
 TINY = 1e-5
+NOT_TO_INFLATE = ("zstd with a window of 2 GB", "zstd that claims 2^60 bytes")
 GOOD = Hostile("good", ".json", repeated(write_plain, HEAD, b" ", KERNEL + TAIL, 10), 0, "")
 EMPTY = Hostile("empty", ".json", repeated(write_plain, b"", b" ", b"", 10), 1, "blanks")
 
@@ -62,8 +63,8 @@ def test_bombs_inflate_to_what_they_claim(tmp_path, pack, ending, times):
 def test_bombs_are_small_on_disk(tmp_path):
     path = tmp_path / "bomb.gz"
     write = repeated(write_gzip, b"", b" ", b"", 10**8)
-    assert write(path, 1.0) == 64 * 10**6
-    assert path.stat().st_size < 64 * 10**6 / 900
+    assert write(path, 1.0) == 96 * 10**6
+    assert path.stat().st_size < 96 * 10**6 / 900
 
 
 def test_names_are_told_apart():
@@ -75,7 +76,13 @@ def test_names_are_told_apart():
 def test_every_file_can_be_made_small(tmp_path, found):
     path = tmp_path / f"rank0{found.ending}"
     size = found.write(path, TINY)
-    assert size == len(inflated(path)) > 0
+    if path.is_fifo():
+        assert size == 0
+    elif found.name in NOT_TO_INFLATE:
+        with pytest.raises(zstandard.ZstdError):
+            inflated(path)
+    else:
+        assert size == len(inflated(path)) > 0
 
 
 def test_the_parts_make_a_trace_without_notes(tmp_path):
