@@ -46,26 +46,19 @@ for _name, _pack, _ending in (
         )
 
 
-@hostile("gzip, 4 GB, 200-fold: python functions", ending=".json.gz")
-def _python_functions(path: Path, scale: float) -> int:
-    """Write what no guard against bombs may refuse, in events that no table keeps."""
+def _believed(event: bytes, size: int) -> Write:
+    """Write what no guard against bombs may refuse: 130-fold, for a number in twelve events."""
     rng = Random(1)  # noqa: S311 - the same file every time
-    frame = KERNEL.replace(b'"kernel"', b'"python_function"')
-    # one number in twelve events keeps the ratio down
-    some = [frame.replace(b"100.000", b"%d.000" % rng.randrange(10**9)) for _ in range(4000)]
-    unit = b"".join(event + _LINE + (frame + _LINE) * 11 for event in some)
-    return repeated(write_gzip, HEAD, unit, KERNEL + TAIL, 4 * GB)(path, scale)
+    some = [event.replace(b"100.000", b"%d.000" % rng.randrange(10**9)) for _ in range(2000)]
+    unit = b"".join(other + _LINE + (event + _LINE) * 11 for other in some)
+    return repeated(write_gzip, HEAD, unit, KERNEL + TAIL, size)
 
 
-# a longer name makes a longer period, and that a lower ratio: just what is still believed
-_LONG_NAME = (
-    b"void gemm_of_many_letters<128, 64, 32, bfloat16, float>(Params, int, long) [clone 7]"
+hostile("gzip, 4 GB, 130-fold: python functions", ending=".json.gz")(
+    _believed(KERNEL.replace(b'"kernel"', b'"python_function"'), 4 * GB)
 )
-hostile("gzip, 4 GB, 230-fold: kernels", ending=".json.gz")(
-    repeated(
-        write_gzip, HEAD, KERNEL_START + _LONG_NAME + KERNEL_END + _LINE, KERNEL + TAIL, 4 * GB
-    )
-)
+# kernels are kept, so memory is in proportion to them
+hostile("gzip, 400 MB, 130-fold: kernels", ending=".json.gz")(_believed(KERNEL, 400 * MB))
 
 
 # -- no events, and endless texts
