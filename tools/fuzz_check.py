@@ -219,7 +219,7 @@ def _are_alike(one: str, other: str) -> bool:
 
     A refusal need not count alike; and before damage, rubbish may have come out, or nothing.
     """
-    torn = ("undecodable", " torn ", "data is damaged")
+    torn = ("undecodable", " torn ", "data is damaged", "breaks off")
     return _plain(one) == _plain(other) or any(word in one + other for word in torn)
 
 

@@ -364,6 +364,13 @@ def test_what_hangs_the_process_is_kept(tmp_path, monkeypatch):
     assert len(list((tmp_path / "out").glob("died--9-*.bin"))) == 1
 
 
+def test_a_process_that_somebody_killed_is_no_finding(tmp_path, monkeypatch, capsys):
+    killed = DIES.replace("os.abort()", "os.kill(os.getpid(), 15)")
+    assert fuzz.main(child(tmp_path, monkeypatch, killed)) == 1
+    assert not (tmp_path / "out").exists()
+    assert "1 fuzzing processes died" in capsys.readouterr().out
+
+
 def test_a_process_that_cannot_begin_is_no_success(tmp_path, monkeypatch, capsys):
     assert fuzz.main(child(tmp_path, monkeypatch, "sys.exit('no such module')")) == 1
     printed, said = capsys.readouterr()

@@ -6,6 +6,8 @@ Run by torchrun: ``torchrun --nproc-per-node 2 -m traceparse.capture.demo_train 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -99,3 +101,8 @@ def _train_step(
 
 if __name__ == "__main__":
     main()
+    # Leave at once: gloo's threads may still let go of a tensor, and one that asks for the
+    # interpreter while it shuts down aborts the process (pytorch/pytorch#179291).
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
