@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -45,8 +44,6 @@ _HUNG_AFTER_S = 3 * _LIMIT_S
 _SAY_EVERY_S = 10.0
 _MOST_DEATHS = 20
 _LAST_WORDS = 40
-_KILLED = (-signal.SIGTERM, -signal.SIGINT, 72)  # by somebody else: no finding (libFuzzer: 72)
-_EVERY = 4  # layout of a kind of damage is among the seeds
 
 
 class Watch:
@@ -136,19 +133,19 @@ class Watch:
         """Keep the file that a process died of, or hung on, and its last words."""
         self.deaths += 1
         log = _last_words(work / "log")
-        _say(f"a fuzzing process ended with status {status}:\n{log}")
-        for path in (work / "input").glob("*") if status not in _KILLED else ():
+        for path in (work / "input").glob("*"):
             name = f"died-{status}-{zlib.crc32(path.read_bytes()):08x}"
             self.totals.escapes[name] += 1
             self._wanted.out.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, self._wanted.out / f"{name}.bin")
             (self._wanted.out / f"{name}.txt").write_text(log)
+        _say(f"a fuzzing process ended with status {status}:\n{log}")
 
 
 def _write_damaged(folder: Path) -> None:
-    """Write traces with every known kind of damage, to go on from: each in a few layouts."""
-    for position, kind in enumerate(KINDS):
-        for layout in kind.layouts[position % _EVERY :: _EVERY] or kind.layouts[:1]:
+    """Write traces with every known kind of damage, to go on from; but not the large ones."""
+    for kind in KINDS:
+        for layout in kind.layouts:
             if "large" not in kind.name:
                 kind.make(folder / f"{kind.number}-{kind.name}" / layout, layout)
 
