@@ -72,3 +72,11 @@ def test_steps_that_begin_out_of_order_are_never_negative():
         is_compute=np.ones(2, bool),
     )
     assert found == [Bounds(50, 50, False), Bounds(40, 45, True)]
+
+
+def test_names_of_steps_have_an_end(tmp_path):
+    """Found by fuzzing: the note on a step without work quoted 27,000 brackets."""
+    mark = annotation(100, 50, "ProfilerStep" + "[" * 27_000)
+    trace = read_trace(write(tmp_path / "rank0.json", [kernel(1, 1), mark]))
+    (found,) = markers(trace.tables["annotations"], "t.json")
+    assert found.name == ("ProfilerStep" + "[" * 27_000)[:256]

@@ -32,6 +32,7 @@ __all__ = [
 
 MOST_DEVICE_STEPS = 1 << 16  # nobody profiles more; each is a row of the report
 _MARK = "ProfilerStep"
+_LONGEST_NAME = 256  # of a step: it stands in notes and in every row of the report
 _NUMBER = re.compile(r"#(\d{1,18})$")
 
 
@@ -73,7 +74,9 @@ def markers(annotations: ArrowTable, path: str) -> list[Marker]:
         raise past_belief(path, rows.size, "steps")
     found = annotations.take(rows).select(["name", "start_ns", "end_ns"]).to_pylist()
     steps = [
-        Marker(_number(row["name"]), row["name"], row["start_ns"], row["end_ns"])
+        Marker(
+            _number(row["name"]), row["name"][:_LONGEST_NAME], row["start_ns"], row["end_ns"]
+        )
         for row in found
     ]
     return sorted(steps, key=lambda marker: (marker.start_ns, marker.end_ns))
