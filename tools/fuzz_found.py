@@ -26,6 +26,12 @@ FOUND = {
     "torn-event-full-of-names": _trace(b'{"ph": "X", "name" ~ ' + b'"name": "' * 20_000),
     # the events behind it vanished uncounted: the name seemed to close the list
     "name-that-closes-the-list": _trace(_OP.replace(b"aten::mm", b'f("}], {")')),
+    # a note of 27,000 characters: it quoted the step's whole name
+    "step-with-an-endless-name": _trace(
+        _OP.replace(b"cpu_op", b"user_annotation").replace(
+            b"aten::mm", b"ProfilerStep" + b"[" * 27_000
+        )
+    ),
     # twice their size was held: a window of nothing but blanks grew with them
     "blanks-before-a-cut-gzip": b" " * 100_000 + b"\x1f\x8b\x08\0\0\0\0\0\0\xff",
 }
