@@ -33,6 +33,7 @@ __all__ = [
     "damaged",
     "end_of",
     "kind",
+    "last_end",
     "raw",
     "refused",
     "write",
@@ -124,6 +125,11 @@ def end_of(trace: Trace, layout: str, count: int) -> int:
     # the two differ first in the comma to the next event, against the end of the list
     same = bisect_left(range(len(shorter)), 1, key=lambda n: whole[: n + 1] != shorter[: n + 1])
     return whole.rindex(b"}", 0, same) + 1
+
+
+def last_end(data: bytes) -> int:
+    """Return where the last event of a file ends."""
+    return data.rindex(b"}", 0, data.rindex(b"]")) + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from tools.damage_base import (
     damaged,
     end_of,
     kind,
+    last_end,
     raw,
     write,
 )
@@ -93,7 +94,7 @@ def brackets_missing(layout: str) -> Damaged:
     """Keep the last event of a whole recording, so that only the trailer is missing."""
     trace = clean(layout)
     data = write(trace, layout)
-    end = data.rindex(b"}", 0, data.rindex(b"]")) + 1
+    end = last_end(data)
     return damaged(data[:end], trace, repaired={"missing_bracket": 1})
 
 

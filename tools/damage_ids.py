@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tools.damage_base import EVENTS, LINED, OBJECTS, Damaged, Trace, damaged, kind, raw, write
+from tools.damage_base import (
+    EVENTS,
+    LINED,
+    OBJECTS,
+    Damaged,
+    Trace,
+    damaged,
+    kind,
+    last_end,
+    raw,
+    write,
+)
 from tools.damage_clean import LEGACY, at, clean, host_event, micro, rank_trace
 
 __all__: list[str] = []
@@ -176,7 +187,7 @@ def no_events(layout: str) -> Damaged:
     """Insert a number, a text, nothing and a list: four losses."""
     trace = clean(layout)
     data = write(trace, layout)
-    end = data.rindex(b"}", 0, data.rindex(b"]")) + 1
+    end = last_end(data)
     odd = b', 5, "text", null, [1, {}]'
     return damaged(data[:end] + odd + data[end:], trace, lost={"undecodable": 4})
 

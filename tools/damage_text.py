@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tools.damage_base import EVENTS, LINED, TEXTUAL, Damaged, Trace, damaged, kind, raw, write
+from tools.damage_base import (
+    EVENTS,
+    LINED,
+    TEXTUAL,
+    Damaged,
+    Trace,
+    damaged,
+    kind,
+    last_end,
+    raw,
+    write,
+)
 from tools.damage_clean import ALL_REDUCE, GEMM, LEGACY, clean
 
 __all__: list[str] = []
@@ -96,6 +107,18 @@ def not_utf8_in_header(layout: str) -> Damaged:
 # -- 5, 6, 13: words where numbers belong, and nothing at all ---------------------------------
 
 
+def _without_times(layout: str, *, duration: str, time: str) -> Damaged:
+    """Put words for the duration of one kernel and the time of another."""
+    bad = clean(layout).edit("gemm2", dur=raw(duration)).edit("relu3", ts=raw(time))
+    return damaged(
+        write(bad, layout),
+        clean(layout).without("gemm2", "relu3"),
+        repaired={"bare_word": 2},
+        lost={"duration_missing": 1, "time_missing": 1},
+        notes=["launches_without_device_event"],
+    )
+
+
 @kind(5, "bare N/A among the arguments")
 def not_available(layout: str) -> Damaged:
     """Occupancy of a kernel, the stream of another."""
@@ -107,14 +130,7 @@ def not_available(layout: str) -> Damaged:
 @kind(5, "bare N/A as a duration and as a time")
 def not_available_time(layout: str) -> Damaged:
     """Repaired, the events still have no time: they are lost, and counted."""
-    bad = clean(layout).edit("gemm2", dur=raw("N/A")).edit("relu3", ts=raw("N/A"))
-    return damaged(
-        write(bad, layout),
-        clean(layout).without("gemm2", "relu3"),
-        repaired={"bare_word": 2},
-        lost={"duration_missing": 1, "time_missing": 1},
-        notes=["launches_without_device_event"],
-    )
+    return _without_times(layout, duration="N/A", time="N/A")
 
 
 @kind(5, "bare N/A in the header", TEXTUAL)
@@ -137,14 +153,7 @@ def infinite(layout: str) -> Damaged:
 @kind(6, "bare inf and nan as times")
 def infinite_time(layout: str) -> Damaged:
     """No such time can be used."""
-    bad = clean(layout).edit("gemm2", dur=raw("inf")).edit("relu3", ts=raw("nan"))
-    return damaged(
-        write(bad, layout),
-        clean(layout).without("gemm2", "relu3"),
-        repaired={"bare_word": 2},
-        lost={"duration_missing": 1, "time_missing": 1},
-        notes=["launches_without_device_event"],
-    )
+    return _without_times(layout, duration="inf", time="nan")
 
 
 @kind(13, "nothing after a key")
@@ -297,7 +306,7 @@ def comma_after_events(layout: str) -> Damaged:
     """As a writer leaves it that ends every event with one."""
     trace = clean(layout)
     data = write(trace, layout)
-    end = data.rindex(b"}", 0, data.rindex(b"]")) + 1
+    end = last_end(data)
     return damaged(data[:end] + b"," + data[end:], trace, repaired={"trailing_comma": 1})
 
 

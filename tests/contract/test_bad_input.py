@@ -11,7 +11,6 @@ import sys
 import pytest
 
 from tests.contract.places import GLOO, HAND
-from traceparse import cli
 
 WHOLE = HAND / "steps-end-with-host" / "k-new.json"
 TRUNCATED_AT = 5000
@@ -59,30 +58,20 @@ NOT_TRACES = [
 ADVICE = ("give ", "capture again", "check that", "copy the file again")
 
 
-@pytest.fixture
-def traceparse(monkeypatch, capfd):
-    """Run the command line as the installed program does: exit status, output, errors."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["traceparse", *map(str, words)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capfd.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return run
+def refusal(result):
+    """Return the one line that a refusal prints."""
+    status, output, errors = result
+    (line,) = errors.splitlines()
+    assert (status, output) == (1, "")
+    assert "Traceback" not in line
+    return line
 
 
 def assert_refused(result, name, words):
-    status, output, errors = result
-    assert status == 1
-    assert output == ""
-    (line,) = errors.splitlines()
+    line = refusal(result)
     assert name in line
     assert [word for word in words if word not in line] == []
     assert any(advice in line for advice in ADVICE), line
-    assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize(
@@ -100,27 +89,21 @@ def test_what_is_no_trace_is_named(traceparse, tmp_path, name, content, words):
 def test_missing_path(traceparse, tmp_path):
     path = tmp_path / "nowhere.json"
     out = tmp_path / "out"
-    status, output, errors = traceparse("analyze", path, "--out", out)
-    (line,) = errors.splitlines()
-    assert (status, output) == (1, "")
+    line = refusal(traceparse("analyze", path, "--out", out))
     assert str(path) in line
     assert "no such file" in line
     assert not out.exists()
 
 
 def test_a_glob_without_match(traceparse, tmp_path):
-    status, output, errors = traceparse("analyze", tmp_path / "rank*.json")
-    (line,) = errors.splitlines()
-    assert (status, output) == (1, "")
+    line = refusal(traceparse("analyze", tmp_path / "rank*.json"))
     assert "rank*.json" in line
 
 
 def test_empty_folder(traceparse, tmp_path):
     folder = tmp_path / "traces"
     folder.mkdir()
-    status, output, errors = traceparse("analyze", folder, "--out", tmp_path / "out")
-    (line,) = errors.splitlines()
-    assert (status, output) == (1, "")
+    line = refusal(traceparse("analyze", folder, "--out", tmp_path / "out"))
     assert str(folder) in line
     assert "no trace" in line
     assert not (tmp_path / "out").exists()
@@ -131,9 +114,7 @@ def test_folder_of_other_json(traceparse, tmp_path):
     (folder / "deeper").mkdir(parents=True)
     (folder / "package.json").write_text('{"name": "x", "version": "1"}')
     (folder / "deeper" / "rows.json").write_text("[1, 2, 3]")
-    status, output, errors = traceparse("analyze", folder, "--out", tmp_path / "out")
-    (line,) = errors.splitlines()
-    assert (status, output) == (1, "")
+    line = refusal(traceparse("analyze", folder, "--out", tmp_path / "out"))
     assert str(folder) in line
     assert "no trace" in line
     assert not (tmp_path / "out").exists()
@@ -170,9 +151,7 @@ def test_what_a_truncated_file_holds_is_read(traceparse, tmp_path, name):
 def test_strict_refuses_a_truncated_file(traceparse, tmp_path, name):
     path, out = tmp_path / name, tmp_path / "out"
     path.write_bytes(TRUNCATED[name])
-    status, output, errors = traceparse("analyze", path, "--strict", "--out", out)
-    (line,) = errors.splitlines()
-    assert (status, output) == (1, "")
+    line = refusal(traceparse("analyze", path, "--strict", "--out", out))
     assert str(path) in line
     assert "breaks off" in line
     assert "without --strict" in line
@@ -183,9 +162,7 @@ def test_strict_refuses_a_truncated_file(traceparse, tmp_path, name):
 def test_a_file_truncated_before_any_event(traceparse, tmp_path, length):
     path = tmp_path / "trace.json"
     path.write_bytes(WHOLE.read_bytes()[:length])
-    status, output, errors = traceparse("analyze", path)
-    (line,) = errors.splitlines()
-    assert (status, output) == (1, "")
+    line = refusal(traceparse("analyze", path))
     assert str(path) in line
 
 
@@ -201,9 +178,7 @@ def test_one_bad_file_among_good_ones_is_a_note(traceparse, tmp_path):
     assert [note["file"] for note in report["notes"] if "empty" in note["message"]] == [
         str(bad)
     ]
-    status, output, errors = traceparse("analyze", tmp_path, "--strict")
-    (line,) = errors.splitlines()
-    assert (status, output) == (1, "")
+    line = refusal(traceparse("analyze", tmp_path, "--strict"))
     assert bad.name in line
 
 

@@ -17,7 +17,6 @@ from tests.contract.places import ROOT
 from tools.damage_base import write
 from tools.damage_clean import CLEAN, at, micro, rank_trace
 from tools.layouts import write_layout
-from traceparse import cli
 from traceparse.engine import read
 
 HOSTILE = {
@@ -58,21 +57,6 @@ def trace_of(text):
     trace = trace.head(distributedInfo=info, traceName=text, host_name=text)
     header = {**trace.head(deviceProperties=devices).header, text[:200]: text}
     return write_layout(list(trace.events.values()), header, "c1")
-
-
-@pytest.fixture
-def traceparse(monkeypatch, capfd):
-    """Run the command line as the installed program does: exit status, output, errors."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["traceparse", *map(str, words)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capfd.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return run
 
 
 def assert_plain(shown, *, colors=False):

@@ -7,7 +7,6 @@ import pytest
 from tests.traces import copy, kernel, write
 from traceparse.ingest import collect, read_trace, scan
 from traceparse.ingest.source import Source
-from traceparse.rank import classify
 from traceparse.rank.classify import COMM, COMPUTE, COPY, KINDS, families, kinds_of
 
 
@@ -109,9 +108,3 @@ def test_every_family_has_a_source_and_a_pattern_that_compiles():
         re.compile(entry.pattern)
         assert len(entry.source) > 10
     assert len({entry.name for entry in families()}) == len(families())
-
-
-def test_a_column_without_rows_has_no_texts(tmp_path):
-    trace = read_trace(write(tmp_path / "rank0.json", [kernel(1, 1)]))
-    texts, ids = classify.texts_of(trace.tables["ops"], "name")
-    assert (texts, ids.tolist()) == ([], [])

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceparse.rank.rows import rows_where
+from tests.traces import kernel, write
+from traceparse.ingest import read_trace
+from traceparse.rank.rows import rows_where, texts_of
 from traceparse.tables import TEXT
 
 
@@ -17,3 +19,9 @@ def test_rows_with_a_text():
     assert _rows(["a", None], "b") == [False, False]
     assert _rows([None, None], "a") == [False, False]
     assert _rows([], "a") == []
+
+
+def test_a_column_without_rows_has_no_texts(tmp_path):
+    trace = read_trace(write(tmp_path / "rank0.json", [kernel(1, 1)]))
+    texts, ids = texts_of(trace.tables["ops"], "name")
+    assert (texts, ids.tolist()) == ([], [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traceparse.ingest.collect import STEP_MARK
 from traceparse.ingest.header import Header
 from traceparse.ingest.health import LOSSES, FileHealth
 from traceparse.ingest.source import find, path_text
@@ -9,6 +10,7 @@ from traceparse.ingest.trace import RankTrace, read_trace, read_traces
 
 __all__ = [
     "LOSSES",
+    "STEP_MARK",
     "FileHealth",
     "Header",
     "RankTrace",

@@ -21,7 +21,7 @@ from traceparse.ingest.numbers import LIMIT, UNUSABLE, nanoseconds, unsigned
 from traceparse.intervals import Int64s
 from traceparse.tables import TEXT, ArrowTable, schema_of
 
-__all__ = ["EXTRAS", "Collector"]
+__all__ = ["EXTRAS", "STEP_MARK", "Collector"]
 
 EXTRAS = frozenset({"python_functions", "counters"})
 
@@ -69,7 +69,7 @@ _LEGACY_PID = {
     "CPU functions": ("ops", "cpu_op"),
     "CUDA functions": ("device_events", "kernel"),
 }
-_STEP_MARK = "ProfilerStep"
+STEP_MARK = "ProfilerStep"
 _LONGEST_LABEL = 256
 _MOST_TEXTS = 1 << 16  # distinct ones that are held as Python strings
 
@@ -135,10 +135,10 @@ class Collector:
 
     def _add_ops(self, group: list[Event], label: str) -> None:
         """Step markers were operators once; they are no work."""
-        marks = [event for event in group if event.name.startswith(_STEP_MARK)]
+        marks = [event for event in group if event.name.startswith(STEP_MARK)]
         if marks:
             self._put("annotations", "user_annotation", marks)
-            group = [event for event in group if not event.name.startswith(_STEP_MARK)]
+            group = [event for event in group if not event.name.startswith(STEP_MARK)]
         self._put("ops", label, group)
 
     def _put(self, table: str, label: str, group: list[Event]) -> None:

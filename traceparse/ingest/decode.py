@@ -21,6 +21,7 @@ __all__ = [
     "decode_event",
     "event_from",
     "is_json",
+    "text_of",
 ]
 
 Scalar: TypeAlias = int | float | str | bool | None
@@ -89,9 +90,9 @@ def event_from(found: Mapping[str, Any]) -> Event:
     """Make an event of a JSON object whose fields may have any type."""
     args = found.get("args")
     return Event(
-        ph=_text(found.get("ph")) or "",
-        cat=_text(found.get("cat")),
-        name=_text(found.get("name")) or "",
+        ph=text_of(found.get("ph")) or "",
+        cat=text_of(found.get("cat")),
+        name=text_of(found.get("name")) or "",
         pid=_scalar(found.get("pid")),
         tid=_scalar(found.get("tid")),
         ts=_raw(found.get("ts")),
@@ -136,21 +137,21 @@ def _odd_args(text: bytes, repaired: Counter[str]) -> Args:
         external_id_old=_scalar(found.get("external id")),
         device=_scalar(found.get("device")),
         stream=_scalar(found.get("stream")),
-        collective=_text(found.get("Collective name")),
+        collective=text_of(found.get("Collective name")),
         finished=_scalar(found.get("finished")),
     )
 
 
-def _text(value: object) -> str | None:
-    # a lone surrogate has no UTF-8, and every table and report is UTF-8
+def text_of(value: object) -> str | None:
+    """Return text that has UTF-8, as tables and reports are: a lone surrogate has none."""
     return None if value is None else str(value).encode("utf-8", "replace").decode("utf-8")
 
 
 def _scalar(value: object) -> Scalar:
     if isinstance(value, str):
-        return _text(value)
+        return text_of(value)
     return value if isinstance(value, int) else None
 
 
 def _raw(value: object) -> msgspec.Raw:
-    return _NOTHING if value is None else msgspec.Raw(str(_text(value)).encode())
+    return _NOTHING if value is None else msgspec.Raw(str(text_of(value)).encode())

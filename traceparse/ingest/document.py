@@ -155,9 +155,9 @@ class Document:
         events = []
         num_other = 0
         for text in texts:
-            event, how = repair(text)
             if _HEADER.search(text):
                 return None
+            event, how = repair(text)
             if event is not None:
                 events.append(event)
             elif is_json(text) or not text.lstrip().startswith(b"{"):

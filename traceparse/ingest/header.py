@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from traceparse.ingest.decode import text_of
 from traceparse.ingest.numbers import LIMIT, unsigned
 
 __all__ = ["Header", "read_header", "who"]
@@ -43,14 +44,14 @@ def read_header(found: Mapping[str, Any]) -> Header:
     return Header(
         rank=_number(job.get("rank"), below=_MOST_RANKS),
         world_size=_number(job.get("world_size"), below=_MOST_RANKS + 1) or None,
-        backend=_text(backend) if isinstance(backend, str) else None,
+        backend=(text_of(backend) or None) if isinstance(backend, str) else None,
         base_ns=_number(found.get("baseTimeNanoseconds"), below=LIMIT),
         device_names=tuple(
-            _text(device.get("name")) or ""
+            text_of(device.get("name") or None) or ""
             for device in (devices if isinstance(devices, list) else [])
             if isinstance(device, dict)
         ),
-        trace_id=_text(found.get("trace_id")),
+        trace_id=text_of(found.get("trace_id") or None),
     )
 
 
@@ -64,11 +65,6 @@ def who(header: Header, path: Path, given: int | None) -> tuple[int | None, str 
     if given is not None:
         return given, "given"
     return None, None
-
-
-def _text(value: object) -> str | None:
-    """Return text that has UTF-8, which a lone surrogate has not; ``None`` for nothing."""
-    return str(value or "").encode("utf-8", "replace").decode("utf-8") or None
 
 
 def _number(value: object, *, below: int) -> int | None:

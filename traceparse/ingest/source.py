@@ -245,10 +245,16 @@ class Source:
         return rest
 
     def _to_the_last_byte(self, begins: int, given: int) -> Iterator[bytes]:
-        """Inflate a damaged gzip member again, to where its damage is.
+        """Return the bytes of a damaged gzip member from the ``given`` on to its damage."""
+        for piece in self._inflated_again(begins):
+            yield piece[given:]
+            given = max(given - len(piece), 0)
+
+    def _inflated_again(self, begins: int) -> Iterator[bytes]:
+        """Inflate a damaged gzip member from its begin, to where its damage is.
 
         isal gives nothing for a call that fails. zlib's state can be copied, so that the call
-        that fails can be made again byte by byte. The first ``given`` bytes are known.
+        that fails can be made again byte by byte.
         """
         stream = zlib.decompressobj(_GZIP_WBITS)
         with self.path.open("rb") as file:
@@ -256,22 +262,18 @@ class Source:
             while block := file.read(_ZLIB_BLOCK):
                 before = stream.copy()
                 try:
-                    piece = stream.decompress(block)
+                    yield stream.decompress(block)
                 except zlib.error:
-                    yield from _bytewise(before, block, given)
+                    yield from _bytewise(before, block)
                     return
-                yield piece[given:]
-                given = max(given - len(piece), 0)
 
 
-def _bytewise(stream: zlib._Decompress, block: bytes, given: int) -> Iterator[bytes]:
+def _bytewise(stream: zlib._Decompress, block: bytes) -> Iterator[bytes]:
     for at in range(len(block)):
         try:
-            piece = stream.decompress(block[at : at + 1])
+            yield stream.decompress(block[at : at + 1])
         except zlib.error:
             return
-        yield piece[given:]
-        given = max(given - len(piece), 0)
 
 
 def _member(block: bytes) -> _Member | None:

@@ -10,6 +10,7 @@ event begins with (:class:`KeySeams`).
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
@@ -140,8 +141,7 @@ class LineSeams:
 
     def ends(self, text: bytes) -> Iterator[Seam]:
         """Return where the array may close: the last event's end, and what follows."""
-        for found in self._end.finditer(text):
-            yield Seam(found.end(), text.index(b"]", found.end()) + 1)
+        return _ends(self._end, text)
 
 
 class KeySeams:
@@ -155,27 +155,33 @@ class KeySeams:
 
     def first(self, text: bytes) -> Seam | None:
         """Return the first seam of a text."""
-        found = self._BETWEEN.search(text)
-        return found and Seam(found.start() + 1, found.end())
+        return next(self._all(text), None)
 
     def last(self, text: bytes) -> Seam | None:
         """Return the last seam of a text."""
-        found = None
-        for found in self._BETWEEN.finditer(text):  # noqa: B007 - the last one is wanted
-            pass
-        return found and Seam(found.start() + 1, found.end())
+        last = deque(self._all(text), maxlen=1)
+        return last[0] if last else None
 
     def pieces(self, text: bytes) -> list[bytes]:
         """Cut text into the events it seems to hold, each to be decoded on its own."""
-        seams = [Seam(found.start() + 1, found.end()) for found in self._BETWEEN.finditer(text)]
+        seams = list(self._all(text))
         starts = [0, *(seam.following for seam in seams)]
         ends = [*(seam.end for seam in seams), len(text)]
         return [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
     def ends(self, text: bytes) -> Iterator[Seam]:
         """Return where the array may close: the last event's end, and what follows."""
-        for found in self._END.finditer(text):
-            yield Seam(found.end(), text.index(b"]", found.end()) + 1)
+        return _ends(self._END, text)
+
+    def _all(self, text: bytes) -> Iterator[Seam]:
+        return (Seam(found.start() + 1, found.end()) for found in self._BETWEEN.finditer(text))
+
+
+def _ends(last_brace: re.Pattern[bytes], text: bytes) -> Iterator[Seam]:
+    return (
+        Seam(found.end(), text.index(b"]", found.end()) + 1)
+        for found in last_brace.finditer(text)
+    )
 
 
 def find_seams(head: bytes) -> Seams:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from traceparse.rank.digest import RankDigest, digest
 from traceparse.rank.tables import public_tables
-from traceparse.rank.times import DeviceDigest, KernelCounts, StepTimes, Times
+from traceparse.rank.times import PART_NAMES, DeviceDigest, KernelCounts, StepTimes, Times
 
 __all__ = [
+    "PART_NAMES",
     "DeviceDigest",
     "KernelCounts",
     "RankDigest",

@@ -7,10 +7,9 @@ Copies are told by category. On the host, gloo and MPI are told by the prefix of
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, partial
 from importlib.resources import files
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceparse.rank.rows import by_text, rows_where, texts_of
 from traceparse.tables import ArrowTable
 
 __all__ = [
@@ -78,11 +78,10 @@ def _patterns(category: str) -> tuple[tuple[int, str], ...]:
 
 def _kinds_of_names(names: pa.Array, category: str) -> Kinds:
     """Classify distinct names; Arrow's regular expressions take time in proportion to them."""
-    kinds = np.full(len(names), COPY if category in _COPIES else COMPUTE, np.int8)
-    if category not in _COPIES:
-        for kind, pattern in reversed(_patterns(category)):
-            hit = pc.match_substring_regex(names, pattern, ignore_case=True)
-            kinds[hit.to_numpy(zero_copy_only=False)] = kind
+    kinds = np.full(len(names), COMPUTE, np.int8)
+    for kind, pattern in reversed(_patterns(category)):
+        hit = pc.match_substring_regex(names, pattern, ignore_case=True)
+        kinds[hit.to_numpy(zero_copy_only=False)] = kind
     return kinds
 
 
@@ -92,17 +91,15 @@ def kinds_of(device_events: ArrowTable) -> Kinds:
     kinds = np.full(device_events.num_rows, COMPUTE, np.int8)
     for number, category in enumerate(categories):
         rows = category_ids == number
+        if category in _COPIES:
+            kinds[rows] = COPY
+            continue
         kinds[rows] = by_text(
             device_events, "name", partial(_kinds_of_names, category=category), null=COMPUTE
         )[rows]
-    told = by_text(device_events, "collective", _is_something, null=False)
+    told = rows_where(device_events, "collective", lambda texts: pc.not_equal(texts, ""))
     kinds[told & (kinds != COPY)] = COMM
     return kinds
-
-
-def _is_something(texts: pa.Array) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
-    return found
 
 
 def kinds_on_host(spans: ArrowTable, *, other: int) -> Kinds:
@@ -119,43 +116,3 @@ def kinds_on_host(spans: ArrowTable, *, other: int) -> Kinds:
         return kinds
 
     return by_text(spans, "name", kinds_of_names, null=other)
-
-
-def by_text(
-    table: ArrowTable,
-    column: str,
-    function: Callable[[pa.Array], npt.NDArray[Any]],
-    *,
-    null: object,
-) -> npt.NDArray[Any]:
-    """Compute something for every row from its text, once for each text of a dictionary.
-
-    The chunks of a column keep dictionaries of their own, so that a file with any number of
-    distinct names needs no more room here.
-    """
-    parts = []
-    for chunk in table[column].chunks:
-        values = function(chunk.dictionary)
-        ids = chunk.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
-        parts.append(np.append(values, np.array(null, values.dtype))[ids])
-    if not parts:
-        return np.empty(0, function(pa.array([], pa.string())).dtype)
-    return np.concatenate(parts)
-
-
-def dictionary_of(table: ArrowTable, column: str) -> tuple[pa.Array, npt.NDArray[np.int32]]:
-    """Return the distinct texts of a column and each row's index among them; -1 for null.
-
-    For columns that have few; for names, :func:`by_text` needs less room.
-    """
-    if not table.num_rows:
-        return pa.array([], pa.string()), np.empty(0, np.int32)
-    whole = table[column].unify_dictionaries().combine_chunks()
-    chunk = whole.chunk(0) if hasattr(whole, "chunk") else whole
-    return chunk.dictionary, chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-
-
-def texts_of(table: ArrowTable, column: str) -> tuple[list[str], npt.NDArray[np.int32]]:
-    """Return the same, the texts as Python's."""
-    texts, ids = dictionary_of(table, column)
-    return texts.to_pylist(), ids

@@ -18,10 +18,10 @@ from traceparse.rank.classify import (
     Kinds,
     kinds_of,
     kinds_on_host,
-    texts_of,
 )
 from traceparse.rank.doubts import doubts
 from traceparse.rank.link import UNLINKED, launches_of, num_without_device_event
+from traceparse.rank.rows import texts_of
 from traceparse.rank.steps import (
     MOST_DEVICE_STEPS,
     Marker,
@@ -214,14 +214,10 @@ def _total(values: Int64s) -> int:
 
 def _health(trace: RankTrace, works: list[Work]) -> FileHealth:
     events, launches = trace.tables["device_events"], trace.tables["launches"]
-    if not events.num_rows:
-        return replace(
-            trace.health,
-            launches_without_gpu_event=num_without_device_event(launches, events),
-            gpu_events_without_launch=0,
-        )
+    # work of the host is its own launch, so none of it counts here
+    unlinked = sum(int((work.launched_ns == UNLINKED).sum()) for work in works)
     return replace(
         trace.health,
         launches_without_gpu_event=num_without_device_event(launches, events),
-        gpu_events_without_launch=sum(int((w.launched_ns == UNLINKED).sum()) for w in works),
+        gpu_events_without_launch=unlinked,
     )

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest import RankTrace
-from traceparse.rank.classify import dictionary_of
 from traceparse.rank.link import launches_of
-from traceparse.rank.rows import rows_where
+from traceparse.rank.rows import dictionary_of, numbers_of, rows_where
 from traceparse.tables import ArrowTable
 from traceparse.units import format_number_of
 
@@ -47,7 +45,7 @@ def about_events(trace: RankTrace) -> Iterator[tuple[str, str]]:
 def _about_external_ids(trace: RankTrace) -> Iterator[tuple[str, str]]:
     """Kineto before February 2024 wrote the correlation there (its issues 843 and 873)."""
     events = trace.tables["device_events"]
-    ids, keys = _numbers(events, "external_id"), _numbers(events, "correlation")
+    ids, keys = numbers_of(events, "external_id"), numbers_of(events, "correlation")
     both = int(np.sum((ids != 0) & (keys != 0)))
     same = (ids != 0) & (ids == keys)
     num = int(same.sum())
@@ -65,9 +63,9 @@ def _about_external_ids(trace: RankTrace) -> Iterator[tuple[str, str]]:
 def _num_within_their_op(trace: RankTrace, events: ArrowTable) -> int:
     """How many device events were launched while the operator of their external id ran?"""
     ops = trace.tables["ops"]
-    ids = _numbers(ops, "external_id")
+    ids = numbers_of(ops, "external_id")
     order = np.argsort(ids, kind="stable")
-    wanted = _numbers(events, "external_id")
+    wanted = numbers_of(events, "external_id")
     at = np.searchsorted(ids, wanted, sorter=order)
     known = at < ids.size
     rows = order[at[known]]
@@ -121,8 +119,3 @@ def _by_pid(table: ArrowTable) -> ArrowTable:
 
 def _num_called(table: ArrowTable, name: str) -> int:
     return int(rows_where(table, "name", lambda names: pc.equal(names, name)).sum())
-
-
-def _numbers(table: ArrowTable, column: str) -> npt.NDArray[np.uint64]:
-    found: npt.NDArray[np.uint64] = table[column].fill_null(0).to_numpy()
-    return found

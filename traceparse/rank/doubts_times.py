@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from traceparse.ingest import FileHealth, RankTrace
 from traceparse.intervals import Int64s, from_spans, intersection, length
-from traceparse.rank.classify import dictionary_of
-from traceparse.rank.rows import rows_where
+from traceparse.rank.rows import dictionary_of, numbers_of, rows_where
 from traceparse.rank.steps import Marker
 from traceparse.rank.times import DeviceDigest
 from traceparse.tables import ArrowTable
@@ -137,7 +136,7 @@ def overruns(events: ArrowTable) -> tuple[Int64s, Int64s]:
     )
     starts, ends = _spans(events)
     lanes = (events["stream"].to_numpy(), dictionary_of(events, "device")[1])
-    keys = events["correlation"].fill_null(0).to_numpy()
+    keys = numbers_of(events, "correlation")
     order = np.lexsort((ends, starts, *lanes))
     starts, ends, keys = starts[order], ends[order], keys[order]
     new_lane = _changes(lanes[0][order]) | _changes(lanes[1][order])

@@ -7,12 +7,11 @@ old traces ``External id`` is another number.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.intervals import Int64s
-from traceparse.rank.classify import by_text
+from traceparse.rank.rows import numbers_of, rows_where
 from traceparse.tables import ArrowTable
 
 __all__ = ["UNLINKED", "launches_of", "num_without_device_event"]
@@ -30,12 +29,12 @@ def launches_of(device_events: ArrowTable, launches: ArrowTable) -> Int64s:
 
     ``UNLINKED`` where no call of the file has its correlation.
     """
-    keys, starts = _correlations(launches), launches["start_ns"].to_numpy()
+    keys, starts = numbers_of(launches, "correlation"), launches["start_ns"].to_numpy()
     order = np.lexsort((starts, keys))
     keys, starts = keys[order], starts[order]
     first = np.append(True, keys[1:] != keys[:-1])[: keys.size]
     keys, starts = keys[first], starts[first]
-    wanted = _correlations(device_events)
+    wanted = numbers_of(device_events, "correlation")
     at = np.searchsorted(keys, wanted)
     at[at == keys.size] = 0
     found = (
@@ -48,19 +47,13 @@ def launches_of(device_events: ArrowTable, launches: ArrowTable) -> Int64s:
 
 def num_without_device_event(launches: ArrowTable, device_events: ArrowTable) -> int:
     """How many calls that launch work left no device event: what the tracer dropped."""
-    launching = by_text(launches, "name", _is_launch, null=False)
-    keys = _correlations(launches)[launching]
-    return int(np.sum((keys != 0) & ~np.isin(keys, _correlations(device_events))))
+    launching = rows_where(launches, "name", _is_launch)
+    keys = numbers_of(launches, "correlation")[launching]
+    answered = np.isin(keys, numbers_of(device_events, "correlation"))
+    return int(np.sum((keys != 0) & ~answered))
 
 
-def _is_launch(names: pa.Array) -> npt.NDArray[np.bool_]:
-    found = pc.and_not(
+def _is_launch(names: pa.Array) -> pa.Array:
+    return pc.and_not(
         pc.match_substring_regex(names, _LAUNCHES), pc.match_substring(names, _ON_HOST)
     )
-    launches: npt.NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
-    return launches
-
-
-def _correlations(table: ArrowTable) -> npt.NDArray[np.uint64]:
-    found: npt.NDArray[np.uint64] = table["correlation"].fill_null(0).to_numpy()
-    return found

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.errors import InputError
+from traceparse.ingest import STEP_MARK
 from traceparse.intervals import Int64s
-from traceparse.rank.classify import by_text
+from traceparse.rank.rows import rows_where
 from traceparse.tables import ArrowTable
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
 ]
 
 MOST_DEVICE_STEPS = 1 << 16  # nobody profiles more; each is a row of the report
-_MARK = "ProfilerStep"
 _LONGEST_NAME = 256  # of a step: it stands in notes and in every row of the report
 _NUMBER = re.compile(r"#(\d{1,18})$")
 
@@ -69,7 +68,9 @@ def markers(annotations: ArrowTable, path: str) -> list[Marker]:
     InputError
         There are more than :data:`MOST_DEVICE_STEPS` of them.
     """
-    rows = np.flatnonzero(by_text(annotations, "name", _is_mark, null=False))
+    rows = np.flatnonzero(
+        rows_where(annotations, "name", lambda names: pc.starts_with(names, STEP_MARK))
+    )
     if rows.size > MOST_DEVICE_STEPS:
         raise past_belief(path, rows.size, "steps")
     found = annotations.take(rows).select(["name", "start_ns", "end_ns"]).to_pylist()
@@ -80,11 +81,6 @@ def markers(annotations: ArrowTable, path: str) -> list[Marker]:
         for row in found
     ]
     return sorted(steps, key=lambda marker: (marker.start_ns, marker.end_ns))
-
-
-def _is_mark(names: pa.Array) -> npt.NDArray[np.bool_]:
-    marks: npt.NDArray[np.bool_] = pc.starts_with(names, _MARK).to_numpy(zero_copy_only=False)
-    return marks
 
 
 def _number(name: str) -> int | None:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from traceparse.intervals import Intervals, clip, difference, length, union
 
-__all__ = ["DeviceDigest", "KernelCounts", "StepTimes", "Times", "partition"]
+__all__ = ["PART_NAMES", "DeviceDigest", "KernelCounts", "StepTimes", "Times", "partition"]
+
+# The four that add up to a span, and what people read for them
+PART_NAMES: Final = {
+    "compute_ns": "compute",
+    "exposed_comm_ns": "exposed comm",
+    "exposed_copy_ns": "exposed copy",
+    "idle_ns": "idle",
+}
 
 
 @dataclass(frozen=True, slots=True)

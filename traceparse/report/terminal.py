@@ -156,12 +156,13 @@ def _fit(build: Callable[[_Layout], Table], console: Console) -> tuple[Table, in
     def width(layout: _Layout) -> int:
         return _natural_width(build(layout), console)
 
-    fitting = [layout for layout in _LAYOUTS if width(layout) <= console.width]
-    layout = fitting[0] if fitting else _LAYOUTS[-1]
+    fitting = (layout for layout in _LAYOUTS if width(layout) <= console.width)
+    layout = next(fitting, _LAYOUTS[-1])
     if layout.bar:
         spare = console.width - width(layout)
         layout = replace(layout, bar=min(layout.bar + spare, _LONGEST_BAR))
-    return build(layout), width(layout)
+    table = build(layout)
+    return table, _natural_width(table, console)
 
 
 def _natural_width(table: Table, console: Console) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from traceparse.rank import Times
+from traceparse.rank import PART_NAMES, Times
 
 __all__ = ["BASIS", "CPU_DEVICE", "DEFINITIONS", "OPEN_ENDED", "PARTS", "Part"]
 
@@ -17,9 +17,13 @@ class Part:
     """One of the four parts that add up to a span; ``key`` is its field without ``_ns``."""
 
     key: str
-    name: str
     glyph: str
     style: str
+
+    @property
+    def name(self) -> str:
+        """What people read for it."""
+        return PART_NAMES[f"{self.key}_ns"]
 
     def of(self, times: Times) -> int:
         """Return this part of a span, in nanoseconds."""
@@ -28,10 +32,10 @@ class Part:
 
 
 PARTS: Final = (
-    Part("compute", "compute", "█", "bright_blue"),
-    Part("exposed_comm", "exposed comm", "▓", "yellow"),
-    Part("exposed_copy", "exposed copy", "▒", "magenta"),
-    Part("idle", "idle", "░", "dim"),
+    Part("compute", "█", "bright_blue"),
+    Part("exposed_comm", "▓", "yellow"),
+    Part("exposed_copy", "▒", "magenta"),
+    Part("idle", "░", "dim"),
 )
 
 # Report contract, section 3, in its own words.

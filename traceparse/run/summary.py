@@ -6,18 +6,11 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from traceparse.errors import Note
-from traceparse.rank import Times
+from traceparse.rank import PART_NAMES, Times
 from traceparse.run.report import DeviceReport, StepReport, Summary
 from traceparse.units import format_ns, format_number_of, format_percent
 
 __all__ = ["summarize"]
-
-_TERMS = {
-    "compute_ns": "compute",
-    "exposed_comm_ns": "exposed comm",
-    "exposed_copy_ns": "exposed copy",
-    "idle_ns": "idle",
-}
 
 
 def summarize(devices: Sequence[DeviceReport]) -> tuple[Summary, list[Note]]:
@@ -88,10 +81,10 @@ def _verdict(devices: Sequence[DeviceReport], steps: Sequence[StepReport], times
         return "no time to account for: every step is empty"
     shares = {
         words: format_percent(getattr(times, term), times.span_ns)
-        for term, words in _TERMS.items()
+        for term, words in PART_NAMES.items()
     }
-    largest = max(_TERMS, key=lambda term: getattr(times, term))
-    first = _TERMS[largest]
+    largest = max(PART_NAMES, key=lambda term: getattr(times, term))
+    first = PART_NAMES[largest]
     others = ", ".join(f"{words} {share}" for words, share in shares.items() if words != first)
     unit = "step" if any(step.step is not None for step in steps) else "window"
     counts = [format_number_of(len(steps), f"device-{unit}")]
