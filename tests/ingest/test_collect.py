@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.traces import annotation, kernel, launch, op, span, step
+from traceparse.ingest import collect
 from traceparse.ingest.collect import EXTRAS, Collector
 from traceparse.ingest.decode import decode_block
 
@@ -196,3 +197,12 @@ def test_any_number_of_categories_goes_few_ways():
     _, tables = _collect([*events, span("mtia_runtime", "x", 1, 1)])
     found = [row["category"] for row in tables["launches"]]
     assert found == ["other_runtime"] * 5 + ["mtia_runtime"]
+
+
+@pytest.mark.parametrize("limit", ["_MOST_ROWS", "_MOST_LETTERS", "_MOST_TEXTS"])
+def test_chunks_make_no_difference_but_to_memory(monkeypatch, limit):
+    events = [step(1, 0, 900), *(op(10 * n + 1, 5, f"aten::{n % 3}") for n in range(9))]
+    events += [kernel(20 * n + 1, 5, "k" * n, correlation=n) for n in range(9)]
+    whole = _collect(events, base=7)[1]
+    monkeypatch.setattr(collect, limit, 3)
+    assert _collect(events, base=7)[1] == whole

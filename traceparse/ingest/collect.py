@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -71,7 +72,10 @@ _LEGACY_PID = {
 }
 STEP_MARK = "ProfilerStep"
 _LONGEST_LABEL = 256
-_MOST_TEXTS = 1 << 16  # distinct ones that are held as Python strings
+# What is held as Python's strings and as small arrays, before it becomes a chunk of Arrow's
+_MOST_TEXTS = 1 << 16  # distinct ones
+_MOST_LETTERS = 1 << 24  # in these
+_MOST_ROWS = 1 << 18
 
 
 @lru_cache(maxsize=1024)  # a file may have any number of categories
@@ -103,7 +107,11 @@ class Collector:
         self._extras = extras
         self._columns: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
         self._texts: dict[str, int] = {}
-        self._batches: dict[str, list[pa.RecordBatch]] = defaultdict(list)
+        self._letters = 0
+        self._flush_at = _MOST_ROWS
+        # by table and column: times grow in one piece each, the others chunk by chunk
+        self._times: dict[tuple[str, str], bytearray] = defaultdict(bytearray)
+        self._chunks: dict[tuple[str, str], list[pa.Array]] = defaultdict(list)
 
     def add(self, events: list[Event]) -> None:
         """Sort events into their tables."""
@@ -111,7 +119,7 @@ class Collector:
         groups: dict[tuple[str, str | None], list[Event]] = defaultdict(list)
         for event in events:
             groups[event.ph, event.cat].append(event)
-        if len(self._texts) > _MOST_TEXTS:
+        if self._holds_much():
             self._flush()
         # a file may have any number of categories, but there are few ways to go
         routes: dict[tuple[str, str], list[Event]] = defaultdict(list)
@@ -241,17 +249,33 @@ class Collector:
         return self._texts.setdefault(text, len(self._texts))
 
     def _ids(self, texts: Iterable[str | None]) -> np.ndarray[Any, np.dtype[np.int32]]:
-        return np.fromiter(map(self._id, texts), np.int32)
+        num_known = len(self._texts)
+        ids = np.fromiter(map(self._id, texts), np.int32)
+        added = islice(reversed(self._texts), len(self._texts) - num_known)
+        self._letters += sum(map(len, added))
+        return ids
+
+    def _holds_much(self) -> bool:
+        return (
+            len(self._texts) > _MOST_TEXTS
+            or self._letters > _MOST_LETTERS
+            or self.rows >= self._flush_at
+        )
 
     def _flush(self) -> None:
         """Turn what was collected into Arrow, whose texts take a third of Python's room."""
         texts = pa.array(self._texts, pa.string())
         for name, columns in self._columns.items():
-            schema = schema_of(name, stage="ingest")
-            arrays = [_column(columns[field.name], field, texts) for field in schema]
-            self._batches[name].append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+            for field in schema_of(name, stage="ingest"):
+                key, parts = (name, field.name), columns.pop(field.name)
+                if field.type == pa.int64():
+                    self._times[key] += np.concatenate(parts).data
+                else:
+                    self._chunks[key].append(_column(parts, field.type, texts))
         self._columns.clear()
         self._texts.clear()
+        self._letters = 0
+        self._flush_at = self.rows + _MOST_ROWS
 
     # -- the end
 
@@ -266,20 +290,26 @@ class Collector:
 
     def _table(self, name: str, base_ns: int) -> ArrowTable:
         schema = schema_of(name, stage="ingest")
-        table = pa.Table.from_batches(self._batches.pop(name, []), schema)
-        for index, field in enumerate(schema):
-            if field.type == pa.int64() and base_ns:
-                moved = pc.add(table[field.name], pa.scalar(base_ns, pa.int64()))
-                table = table.set_column(index, field, moved)
-        return table
+        columns = [
+            _moved(self._times.pop((name, field.name), bytearray()), base_ns)
+            if field.type == pa.int64()
+            else pa.chunked_array(self._chunks.pop((name, field.name), []), field.type)
+            for field in schema
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _column(parts: Sequence[Any], field: pa.Field, texts: pa.Array) -> pa.Array:
-    if field.type == pa.int64():
-        return pa.array(np.concatenate(parts))
-    if field.type == pa.uint64():
+def _moved(data: bytearray, base_ns: int) -> pa.Array:
+    """Make a column of times that are moved where they lie: it may be the most of memory."""
+    times = np.frombuffer(data, np.int64)
+    times += base_ns
+    return pa.array(times)
+
+
+def _column(parts: Sequence[Any], kind: pa.DataType, texts: pa.Array) -> pa.Array:
+    if kind == pa.uint64():
         return pa.concat_arrays(parts)
-    return _texts_column(np.concatenate(parts), texts, field.type)
+    return _texts_column(np.concatenate(parts), texts, kind)
 
 
 def _texts_column(ids: Int64s, texts: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from traceparse.errors import EmptyTraceError, InputError, Note, UsageError
 from traceparse.ingest import sniff
 from traceparse.ingest.collect import EXTRAS
@@ -119,23 +116,23 @@ def _torn(path: Path, evidence: str, found: Scan) -> InputError:
     )
 
 
-def _host_processes(tables: Mapping[str, ArrowTable]) -> list[str]:
-    pids = pa.chunked_array(
-        [
-            chunk
-            for name in ("ops", "launches")
-            for chunk in tables[name]["pid"].cast(pa.string()).chunks
-        ],
-        pa.string(),
-    )
-    return sorted(pids.drop_null().unique().to_pylist())
+def _pids(*tables: ArrowTable) -> list[str]:
+    """Return all process ids of some tables."""
+    found: set[str] = set()
+    for table in tables:
+        for chunk in table["pid"].chunks:
+            found.update(chunk.unique().drop_null().to_pylist())
+    return sorted(found)
 
 
 def _trace(found: Scan, name: str, path: Path, size: int, *, given: int | None) -> RankTrace:
     header = read_header(found.header)
     is_absolute = found.first_ns >= _ABSOLUTE_FROM_NS
     tables = found.tables(0 if is_absolute else header.base_ns or 0)
-    if found.skipped.get("undecodable") and len(pids := _host_processes(tables)) > 1:
+    if (
+        found.skipped.get("undecodable")
+        and len(pids := _pids(tables["ops"], tables["launches"])) > 1
+    ):
         raise _torn(path, f"events of processes {', '.join(pids[:4])}", found)
     known_rank, rank_source = who(header, path, given)
     health = FileHealth(
@@ -179,12 +176,8 @@ def _without_spans(path: Path, found: Scan) -> InputError:
 
 def _layout(found: Scan, tables: Mapping[str, ArrowTable]) -> str:
     """Tell the old autograd profiler's list of events from a list of today's events."""
-    rows = tables["ops"]
-    if found.layout == "list" and rows.num_rows:
-        pids = rows["pid"].cast(pa.string())
-        if pc.all(pc.equal(pids, "CPU functions")).as_py():
-            return "legacy"
-    return found.layout
+    is_legacy = found.layout == "list" and _pids(tables["ops"]) == ["CPU functions"]
+    return "legacy" if is_legacy else found.layout
 
 
 def _notes(
