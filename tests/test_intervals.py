@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traceparse import intervals
 from traceparse.intervals import (
     EMPTY,
     Intervals,
@@ -42,6 +44,13 @@ def test_spans_cover_what_brute_force_says(spans):
     assert length(found) == len(_points(spans))
 
 
+@given(_SPANS)
+def test_spans_may_be_taken_two_at_a_time(spans):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intervals, "_AT_ONCE", 2)
+        assert _inside(_make(spans)) == _points(spans)
+
+
 @given(_SPANS, _SPANS)
 def test_set_operations_are_those_of_sets_of_points(one, other):
     a, b = _make(one), _make(other)
@@ -66,3 +75,10 @@ def test_touching_spans_are_one_and_empty_ones_none():
 def test_times_of_this_century_do_not_overflow():
     now = 1_800_000_000_000_000_000
     assert length(_make([(now, 5), (now + 3, 5)])) == 8
+
+
+def test_spans_that_are_a_set_are_not_copied():
+    starts, ends = np.array([1, 5, 9]), np.array([3, 6, 12])
+    found = from_spans(starts, ends)
+    assert found.starts is starts
+    assert found.ends is ends

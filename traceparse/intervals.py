@@ -6,7 +6,7 @@ starts[i + 1]``, so equal sets have equal arrays. Exact: no floats, no tolerance
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = [
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 _Mask: TypeAlias = npt.NDArray[np.bool_]
+_AT_ONCE = 1 << 16  # spans, which fit the cache
 
 
 class Intervals(NamedTuple):
@@ -40,15 +41,44 @@ EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def from_spans(starts: Int64s, ends: Int64s) -> Intervals:
-    """Which instants do these spans cover? Any order, any overlap; empty spans cover none."""
+    """Which instants do these spans cover? Any order, any overlap; empty spans cover none.
+
+    Spans that are a set already are returned as they are; others are never copied all at once.
+    """
+    if np.all(starts < ends) and np.all(starts[1:] > ends[:-1]):
+        return Intervals(starts, ends)
+    order = None
+    if np.any(starts[1:] < starts[:-1]):
+        order = np.argsort(starts, kind="stable")
+    found = Intervals(np.empty_like(starts), np.empty_like(ends))
+    size = 0
+    for some in _merged_parts(starts, ends, order):
+        rows = slice(size, size + some.starts.size)
+        found.starts[rows], found.ends[rows] = some
+        size = rows.stop
+    return Intervals(found.starts[:size], found.ends[:size])
+
+
+def _merged_parts(starts: Int64s, ends: Int64s, order: Int64s | None) -> Iterator[Intervals]:
+    """Merge spans that overlap or touch, some at a time; the last of each may grow yet."""
+    last = EMPTY
+    for at in range(0, starts.size, _AT_ONCE):
+        rows = slice(at, at + _AT_ONCE)
+        part = rows if order is None else order[rows]
+        some = _merged(
+            np.concatenate([last.starts, starts[part]]), np.concatenate([last.ends, ends[part]])
+        )
+        yield Intervals(some.starts[:-1], some.ends[:-1])
+        last = Intervals(some.starts[-1:], some.ends[-1:])
+    yield last
+
+
+def _merged(starts: Int64s, ends: Int64s) -> Intervals:
     lasting = starts < ends
     if not lasting.all():
         starts, ends = starts[lasting], ends[lasting]
     if not starts.size:
         return EMPTY
-    if np.any(starts[1:] < starts[:-1]):
-        order = np.argsort(starts, kind="stable")
-        starts, ends = starts[order], ends[order]
     reach = np.maximum.accumulate(ends)
     opens = np.append(True, starts[1:] > reach[:-1])
     closes = np.append(opens[1:], True)

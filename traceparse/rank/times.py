@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from traceparse.intervals import Intervals, clip, difference, length, union
 
 __all__ = ["PART_NAMES", "DeviceDigest", "KernelCounts", "StepTimes", "Times", "partition"]
+
+_PIECE = 1 << 16  # intervals of each set that are combined at a time
 
 # The four that add up to a span, and what people read for them
 PART_NAMES: Final = {
@@ -84,23 +90,50 @@ def partition(
     The three interval sets are unions over all streams of the device (report contract,
     section 3); whatever lies outside the span is cut off.
     """
-    inside = [clip(part, start_ns, end_ns) for part in (compute, comm, copy)]
-    compute, comm, copy = inside
-    exposed_comm = difference(comm, compute)
-    worked = union(comm, compute)
-    exposed_copy = difference(copy, worked)
-    busy_ns = length(worked) + length(exposed_copy)
+    sets = (compute, comm, copy)
+    cuts = _cuts(sets, start_ns, end_ns)
+    pieces = [_lengths(sets, begin, end) for begin, end in pairwise(cuts)]
+    whole = _Lengths(*map(sum, zip(*pieces, strict=True)))
+    busy_ns = whole.compute + whole.exposed_comm + whole.exposed_copy
     span_ns = end_ns - start_ns
     return Times(
         start_ns=start_ns,
         end_ns=end_ns,
         span_ns=span_ns,
         busy_ns=busy_ns,
-        compute_ns=length(compute),
-        comm_ns=length(comm),
-        copy_ns=length(copy),
-        overlap_ns=length(comm) - length(exposed_comm),
-        exposed_comm_ns=length(exposed_comm),
-        exposed_copy_ns=length(exposed_copy),
+        compute_ns=whole.compute,
+        comm_ns=whole.comm,
+        copy_ns=whole.copy,
+        overlap_ns=whole.comm - whole.exposed_comm,
+        exposed_comm_ns=whole.exposed_comm,
+        exposed_copy_ns=whole.exposed_copy,
         idle_ns=span_ns - busy_ns,
+    )
+
+
+class _Lengths(NamedTuple):
+    """What a partition is made of, in ns; of two spans side by side each adds up."""
+
+    compute: int
+    comm: int
+    copy: int
+    exposed_comm: int
+    exposed_copy: int
+
+
+def _cuts(sets: Sequence[Intervals], start_ns: int, end_ns: int) -> list[int]:
+    """Cut a span so that memory is needed for the intervals of a piece, not for all."""
+    firsts = np.concatenate([part.starts[::_PIECE] for part in sets])
+    inside = np.unique(firsts[(firsts > start_ns) & (firsts < end_ns)])
+    return [start_ns, *inside.tolist(), end_ns]
+
+
+def _lengths(sets: Sequence[Intervals], start_ns: int, end_ns: int) -> _Lengths:
+    compute, comm, copy = (clip(part, start_ns, end_ns) for part in sets)
+    return _Lengths(
+        compute=length(compute),
+        comm=length(comm),
+        copy=length(copy),
+        exposed_comm=length(difference(comm, compute)),
+        exposed_copy=length(difference(copy, union(comm, compute))),
     )
