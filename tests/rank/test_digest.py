@@ -7,7 +7,7 @@ import pytest
 from tests.traces import annotation, copy, kernel, launch, op, span, step, write
 from traceparse.errors import EmptyTraceError, InputError
 from traceparse.ingest import read_trace
-from traceparse.rank import digest
+from traceparse.rank import digest, works
 from traceparse.rank import steps as steps_module
 
 digest_module = sys.modules["traceparse.rank.digest"]  # the room has a function of that name
@@ -153,7 +153,7 @@ def test_durations_past_belief_add_up_without_overflow(tmp_path):
 
 
 def test_more_devices_than_there_can_be_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(digest_module, "_MOST_DEVICES", 3)
+    monkeypatch.setattr(works, "_MOST_DEVICES", 3)
     events = [kernel(1, 1, device=n) for n in range(4)]
     with pytest.raises(InputError, match=r"4 devices in one file, which is past belief"):
         _digest(tmp_path, events)

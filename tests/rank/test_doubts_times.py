@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.rank.said import said
 from tests.traces import copy, kernel, op, overhead, step, window
+from traceparse.rank import rows as rows_module
 from traceparse.rank.doubts_times import overruns
 from traceparse.tables import TEXT, schema_of
 
@@ -226,6 +227,14 @@ def _by_hand(rows):
 @given(_ROWS)
 def test_overruns_agree_with_a_search_by_hand(rows):
     starts, ends = overruns(_table(rows))
+    assert sorted(zip(starts.tolist(), ends.tolist(), strict=True)) == _by_hand(rows)
+
+
+@given(_ROWS)
+def test_overruns_are_the_same_a_few_rows_at_a_time(rows):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_module, "_ROWS", 2)
+        starts, ends = overruns(_table(rows))
     assert sorted(zip(starts.tolist(), ends.tolist(), strict=True)) == _by_hand(rows)
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from tests.traces import copy, kernel, launch, write
 from traceparse.ingest import read_trace
+from traceparse.rank import rows
 from traceparse.rank.link import UNLINKED, launches_of, num_without_device_event
 
 MAX = 2**64 - 1
@@ -31,6 +32,15 @@ def test_the_earliest_call_of_the_same_correlation_launches(tmp_path):
         launch(3, correlation=0),
     ]
     assert _launched(tmp_path, events) == [7000, 8000, None, None]
+
+
+def test_rows_are_linked_and_counted_a_few_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "_ROWS", 2)
+    events = [kernel(100 + n, 1, correlation=n + 1) for n in range(5)]
+    events += [launch(50 - n, correlation=9 - n) for n in range(8)]
+    assert _launched(tmp_path, events) == [None, *(1000 * n for n in (43, 44, 45, 46))]
+    tables = _tables(tmp_path, events)
+    assert num_without_device_event(tables["launches"], tables["device_events"]) == 4
 
 
 def test_many_kernels_of_one_graph_launch_share_it(tmp_path):

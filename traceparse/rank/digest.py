@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,20 +12,14 @@ import numpy.typing as npt
 
 from traceparse.errors import EmptyTraceError, Note
 from traceparse.ingest import FileHealth, Header, RankTrace
-from traceparse.intervals import Int64s, from_spans
-from traceparse.rank.classify import (
-    COMM,
-    COMPUTE,
-    COPY,
-    Kinds,
-    kinds_of,
-    kinds_on_host,
-)
+from traceparse.intervals import Intervals, from_spans
+from traceparse.rank.classify import COMM, COMPUTE, COPY
 from traceparse.rank.doubts import doubts
-from traceparse.rank.link import UNLINKED, launches_of, num_without_device_event
-from traceparse.rank.rows import texts_of
+from traceparse.rank.link import UNLINKED, num_without_device_event
+from traceparse.rank.rows import parts, texts_of
 from traceparse.rank.steps import (
     MOST_DEVICE_STEPS,
+    Bounds,
     Marker,
     bounds_of,
     markers,
@@ -31,13 +27,9 @@ from traceparse.rank.steps import (
     past_belief,
 )
 from traceparse.rank.times import DeviceDigest, KernelCounts, StepTimes, Times, partition
+from traceparse.rank.works import Work, devices_of, work_of
 
-__all__ = ["RankDigest", "Work", "digest", "work_of"]
-
-CPU = "cpu"
-_HOST_KINDS = (COMPUTE, COMM)
-_MOST_DEVICES = 1024  # of one process; nobody has more than 16
-_IGNORED = 99  # the kind of host ranges that are no work
+__all__ = ["RankDigest", "digest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +43,6 @@ class RankDigest:
     process: str | None = None
 
 
-class Work(NamedTuple):
-    """What was done and when, on one device: columns of equal length, times in Unix ns.
-
-    ``launched_ns`` is ``UNLINKED`` where no launch is recorded; ``is_kernel`` tells kernels
-    from copies and from host work.
-    """
-
-    device: int | str
-    rows: npt.NDArray[np.int64]
-    starts: Int64s
-    ends: Int64s
-    kinds: Kinds
-    launched_ns: Int64s
-    is_kernel: npt.NDArray[np.bool_]
-
-
 def digest(trace: RankTrace) -> RankDigest:
     """Digest a trace: classify its events, link them to launches, cut steps, account for time.
 
@@ -78,17 +54,18 @@ def digest(trace: RankTrace) -> RankDigest:
         It claims more devices or steps than there can be.
     """
     steps = markers(trace.tables["annotations"], trace.health.path)
-    works = work_of(trace)
-    if not works:
+    num_step_rows = len(steps) * len(devices_of(trace))
+    if num_step_rows > MOST_DEVICE_STEPS:
+        raise past_belief(trace.health.path, num_step_rows, "steps of devices")
+    digested = list(map(partial(_digest_device, steps), work_of(trace)))
+    if not digested:
         raise EmptyTraceError(
             f"{trace.health.path}: the trace has no kernel, copy or operator, only "
             f"{trace.health.events} other events; check the activities that the profiler was "
             f"given"
         )
-    if len(steps) * len(works) > MOST_DEVICE_STEPS:
-        raise past_belief(trace.health.path, len(steps) * len(works), "steps of devices")
-    devices = tuple(_digest_device(work, steps) for work in works)
-    health = _health(trace, works)
+    devices = tuple(one.device for one in digested)
+    health = _health(trace, digested)
     return RankDigest(
         header=trace.header,
         health=health,
@@ -109,66 +86,14 @@ def _process(trace: RankTrace) -> str | None:
     return None
 
 
-def work_of(trace: RankTrace) -> list[Work]:
-    """Return the work of each device, in order; of the host where there is no device."""
-    events = trace.tables["device_events"]
-    if not events.num_rows:
-        work = _host_work(trace)
-        return [work] if work.rows.size else []
-    kinds = kinds_of(events)
-    launched_ns = launches_of(events, trace.tables["launches"])
-    starts, ends = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()
-    names, ids = texts_of(events, "device")
-    if len(names) > _MOST_DEVICES:
-        raise past_belief(trace.health.path, len(names), "devices")
-    works = []
-    for number, name in enumerate(names):
-        rows = np.flatnonzero(ids == number)
-        works.append(
-            Work(
-                device=_device(name),
-                rows=rows,
-                starts=starts[rows],
-                ends=ends[rows],
-                kinds=kinds[rows],
-                launched_ns=launched_ns[rows],
-                is_kernel=kinds[rows] != COPY,
-            )
-        )
-    return sorted(
-        works, key=lambda work: (isinstance(work.device, str), str(work.device).zfill(20))
-    )
+class _Digested(NamedTuple):
+    device: DeviceDigest
+    num_unlinked: int  # of all its events
 
 
-def _device(name: str) -> int | str:
-    return int(name) if name.isascii() and name.isdigit() and len(name) < 19 else name
-
-
-def _host_work(trace: RankTrace) -> Work:
-    """Return the work of the host: operators compute, gloo and MPI communicate."""
-    ops, ranges = trace.tables["ops"], trace.tables["annotations"]
-    kinds = np.concatenate(
-        [kinds_on_host(ops, other=COMPUTE), kinds_on_host(ranges, other=_IGNORED)]
-    )
-    starts = np.concatenate([ops["start_ns"].to_numpy(), ranges["start_ns"].to_numpy()])
-    ends = np.concatenate([ops["end_ns"].to_numpy(), ranges["end_ns"].to_numpy()])
-    rows = np.flatnonzero(np.isin(kinds, _HOST_KINDS))
-    return Work(
-        device=CPU,
-        rows=rows,
-        starts=starts[rows],
-        ends=ends[rows],
-        kinds=kinds[rows],
-        launched_ns=starts[rows],
-        is_kernel=np.zeros(rows.size, np.bool_),
-    )
-
-
-def _digest_device(work: Work, steps: list[Marker]) -> DeviceDigest:
-    sets = [
-        from_spans(work.starts[work.kinds == kind], work.ends[work.kinds == kind])
-        for kind in (COMPUTE, COMM, COPY)
-    ]
+def _digest_device(steps: list[Marker], work: Work) -> _Digested:
+    bounds = _bounds(steps, work)  # first, as its columns need not wait beside the sets
+    sets = [_covered(work, kind) for kind in (COMPUTE, COMM, COPY)]
 
     def times(start_ns: int, end_ns: int) -> Times:
         return partition(*sets, start_ns=start_ns, end_ns=end_ns)
@@ -177,13 +102,6 @@ def _digest_device(work: Work, steps: list[Marker]) -> DeviceDigest:
     if not steps:
         cut: tuple[StepTimes, ...] = (StepTimes(None, None, open_ended=False, times=window),)
     else:
-        bounds = bounds_of(
-            steps,
-            members_of(steps, work.launched_ns),
-            starts=work.starts,
-            ends=work.ends,
-            is_compute=work.kinds == COMPUTE,
-        )
         cut = tuple(
             StepTimes(
                 step.step,
@@ -193,31 +111,55 @@ def _digest_device(work: Work, steps: list[Marker]) -> DeviceDigest:
             )
             for step, bound in zip(steps, bounds, strict=True)
         )
-    return DeviceDigest(work.device, window, cut, _count(work))
-
-
-def _count(work: Work) -> KernelCounts:
-    lasts = work.ends - work.starts
-    unlinked = work.is_kernel & (work.launched_ns == UNLINKED)
-    return KernelCounts(
-        count=int(work.is_kernel.sum()),
-        time_ns=_total(lasts[work.is_kernel]),
-        unlinked_count=int(unlinked.sum()),
-        unlinked_time_ns=_total(lasts[unlinked]),
+    return _Digested(
+        DeviceDigest(work.device, window, cut, _count(work)),
+        int((work.launched_ns == UNLINKED).sum()),
     )
 
 
-def _total(values: Int64s) -> int:
-    """Add up without overflow, however long a file claims its kernels to be."""
-    return (int(np.sum(values >> 32)) << 32) + int(np.sum(values & 0xFFFFFFFF))
+def _bounds(steps: list[Marker], work: Work) -> list[Bounds | None]:
+    if not steps:
+        return []
+    return bounds_of(
+        steps,
+        members_of(steps, work.launched_ns),
+        starts=work.starts,
+        ends=work.ends,
+        is_compute=work.kinds == COMPUTE,
+    )
 
 
-def _health(trace: RankTrace, works: list[Work]) -> FileHealth:
+def _covered(work: Work, kind: int) -> Intervals:
+    rows = work.kinds == kind
+    if rows.all():  # as often: no copies
+        return from_spans(work.starts, work.ends)
+    return from_spans(work.starts[rows], work.ends[rows])
+
+
+def _count(work: Work) -> KernelCounts:
+    unlinked = work.is_kernel & (work.launched_ns == UNLINKED)
+    return KernelCounts(
+        count=int(work.is_kernel.sum()),
+        time_ns=_total_ns(work, work.is_kernel),
+        unlinked_count=int(unlinked.sum()),
+        unlinked_time_ns=_total_ns(work, unlinked),
+    )
+
+
+def _total_ns(work: Work, which: npt.NDArray[np.bool_]) -> int:
+    """Add up durations without overflow, however long a file claims its kernels to be."""
+    total = 0
+    for rows in parts(which.size):
+        lasts = (work.ends[rows] - work.starts[rows])[which[rows]]
+        total += (int(np.sum(lasts >> 32)) << 32) + int(np.sum(lasts & 0xFFFFFFFF))
+    return total
+
+
+def _health(trace: RankTrace, digested: Sequence[_Digested]) -> FileHealth:
     events, launches = trace.tables["device_events"], trace.tables["launches"]
-    # work of the host is its own launch, so none of it counts here
-    unlinked = sum(int((work.launched_ns == UNLINKED).sum()) for work in works)
     return replace(
         trace.health,
         launches_without_gpu_event=num_without_device_event(launches, events),
-        gpu_events_without_launch=unlinked,
+        # work of the host is its own launch, so none of it counts here
+        gpu_events_without_launch=sum(one.num_unlinked for one in digested),
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest import RankTrace
-from traceparse.rank.link import launches_of
-from traceparse.rank.rows import dictionary_of, numbers_of, rows_where
+from traceparse.rank.link import calls_of
+from traceparse.rank.rows import number_parts, numbers_of, rows_where, texts_of
 from traceparse.tables import ArrowTable
 from traceparse.units import format_number_of
 
@@ -18,6 +19,7 @@ __all__ = ["about_events"]
 
 _MOST_NAMED = 4  # processes that are named; more are only counted
 _NAMELESS = "unknown"  # libkineto writes that for a name with bytes that do not print
+_NUMS = pa.schema([("pid", pa.string()), ("num", pa.int64())])
 _NAMED = ("device_events", "launches", "ops", "annotations")
 
 
@@ -44,14 +46,13 @@ def about_events(trace: RankTrace) -> Iterator[tuple[str, str]]:
 
 def _about_external_ids(trace: RankTrace) -> Iterator[tuple[str, str]]:
     """Kineto before February 2024 wrote the correlation there (its issues 843 and 873)."""
-    events = trace.tables["device_events"]
-    ids, keys = numbers_of(events, "external_id"), numbers_of(events, "correlation")
-    both = int(np.sum((ids != 0) & (keys != 0)))
-    same = (ids != 0) & (ids == keys)
-    num = int(same.sum())
+    num = both = 0
+    for ids, keys in _ids_and_keys(trace):
+        both += int(np.sum((ids != 0) & (keys != 0)))
+        num += int(np.sum((ids != 0) & (ids == keys)))
     if 20 * num <= 19 * both:  # ids of one kind also meet those of the other by chance
         return
-    if 2 * _num_within_their_op(trace, events.filter(same)) >= num:
+    if 2 * _num_within_their_op(trace) >= num:
         return  # both count from 1 and each operator launched one kernel: the ids are right
     yield (
         "external_id_is_correlation",
@@ -60,22 +61,34 @@ def _about_external_ids(trace: RankTrace) -> Iterator[tuple[str, str]]:
     )
 
 
-def _num_within_their_op(trace: RankTrace, events: ArrowTable) -> int:
-    """How many device events were launched while the operator of their external id ran?"""
-    ops = trace.tables["ops"]
-    ids = numbers_of(ops, "external_id")
-    order = np.argsort(ids, kind="stable")
-    wanted = numbers_of(events, "external_id")
-    at = np.searchsorted(ids, wanted, sorter=order)
-    known = at < ids.size
-    rows = order[at[known]]
-    launched_ns = launches_of(events, trace.tables["launches"])[known]
-    within = (
-        (ids[rows] == wanted[known])
-        & (ops["start_ns"].to_numpy()[rows] <= launched_ns)
-        & (launched_ns < ops["end_ns"].to_numpy()[rows])
-    )
-    return int(within.sum())
+def _ids_and_keys(
+    trace: RankTrace,
+) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]]:
+    """Yield external ids and correlations of device events, some at a time."""
+    events = trace.tables["device_events"]
+    for _, (ids, keys) in number_parts(events, "external_id", "correlation"):
+        yield ids, keys
+
+
+def _num_within_their_op(trace: RankTrace) -> int:
+    """How many device events were launched while the operator of their external id ran?
+
+    Of those whose external id is their correlation.
+    """
+    ops, calls = trace.tables["ops"], calls_of(trace.tables["launches"])
+    starts, ends = ops["start_ns"].to_numpy(), ops["end_ns"].to_numpy()
+    op_ids = numbers_of(ops, "external_id")
+    order = np.argsort(op_ids, kind="stable")
+    num = 0
+    for ids, keys in _ids_and_keys(trace):
+        wanted = ids[(ids != 0) & (ids == keys)]
+        at = np.searchsorted(op_ids, wanted, sorter=order)
+        known = at < op_ids.size
+        rows, wanted = order[at[known]], wanted[known]
+        launched_ns = calls.starts_of(wanted)
+        within = (starts[rows] <= launched_ns) & (launched_ns < ends[rows])
+        num += int(np.sum(within & (op_ids[rows] == wanted)))
+    return num
 
 
 def _about_processes(trace: RankTrace) -> Iterator[tuple[str, str]]:
@@ -96,10 +109,12 @@ def _processes(trace: RankTrace) -> ArrowTable:
     """Return how many operators, marks and launches each process has, the largest first."""
     ranges = trace.tables["annotations"]
     marks = rows_where(ranges, "category", lambda texts: pc.equal(texts, "user_annotation"))
-    own = pa.concat_tables([_by_pid(trace.tables["ops"]), _by_pid(ranges.filter(marks))])
+    own = pa.concat_tables(
+        [_by_pid(trace.tables["ops"]), _by_pid(ranges.select(["pid"]).filter(marks))]
+    )
     launches = _by_pid(trace.tables["launches"])
     # MTIA draws some of its runtime on the row of the device: that is no process
-    devices = dictionary_of(trace.tables["device_events"], "device")[0]
+    devices = pa.array(texts_of(trace.tables["device_events"], "device")[0], pa.string())
     of_process = pc.or_(
         pc.is_in(launches["pid"], value_set=own["pid"]),
         pc.invert(pc.is_in(launches["pid"], value_set=devices)),
@@ -111,10 +126,15 @@ def _processes(trace: RankTrace) -> ArrowTable:
 
 
 def _by_pid(table: ArrowTable) -> ArrowTable:
-    pids, ids = dictionary_of(table, "pid")
-    nums = np.bincount(ids[ids >= 0], minlength=len(pids))
-    # an event without a pid (null) is nobody's
-    return pa.table({"pid": pids, "num": nums}).filter(pa.array(nums > 0))
+    """Count the rows of each process, once for each chunk of the column that has some."""
+    return pa.Table.from_batches(map(_of_chunk, table["pid"].chunks), _NUMS)
+
+
+def _of_chunk(pids: pa.DictionaryArray) -> pa.RecordBatch:
+    ids = pids.indices.drop_null().to_numpy()  # an event without a pid is nobody's
+    nums = np.bincount(ids, minlength=len(pids.dictionary))
+    counts = pa.record_batch([pids.dictionary, nums], schema=_NUMS)
+    return counts.filter(pa.array(nums > 0))
 
 
 def _num_called(table: ArrowTable, name: str) -> int:

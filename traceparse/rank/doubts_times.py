@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest import FileHealth, RankTrace
-from traceparse.intervals import Int64s, from_spans, intersection, length
-from traceparse.rank.rows import dictionary_of, numbers_of, rows_where
+from traceparse.intervals import EMPTY, Int64s, from_spans, intersection, length
+from traceparse.rank.rows import numbers_of, parts, rows_where, texts_of
 from traceparse.rank.steps import Marker
 from traceparse.rank.times import DeviceDigest
 from traceparse.tables import ArrowTable
@@ -130,17 +132,59 @@ def overruns(events: ArrowTable) -> tuple[Int64s, Int64s]:
     669). Kernels of one launch are not compared: a graph runs its branches side by side, and
     the tracer puts them all on the stream it was launched into.
     """
-    is_kernel = rows_where(events, "category", lambda texts: pc.equal(texts, "kernel"))
-    events = events.select(["start_ns", "end_ns", "device", "stream", "correlation"]).filter(
-        is_kernel & events["stream"].is_valid().to_numpy()
-    )
+    order, new_lane = _by_lane(events)
+    new_launch = new_lane | _has_new_launch(events, order)
     starts, ends = _spans(events)
-    lanes = (events["stream"].to_numpy(), dictionary_of(events, "device")[1])
+    found: list[tuple[Int64s, Int64s]] = [EMPTY]
+    for rows in _with_next(new_launch):
+        at = order[rows]
+        found.append(_overruns(starts[at], ends[at], new_launch[rows], new_lane[rows]))
+    overrun = [np.concatenate(times) for times in zip(*found, strict=True)]
+    return overrun[0], overrun[1]
+
+
+def _by_lane(events: ArrowTable) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Order the kernels that are on a stream, and say which is the first on its stream."""
+    is_kernel = rows_where(events, "category", lambda texts: pc.equal(texts, "kernel"))
+    is_kernel &= events["stream"].is_valid().to_numpy()
+    streams, devices = numbers_of(events, "stream"), texts_of(events, "device")[1]
+    starts, ends = _spans(events)
+    # all rows, those not wanted last: nothing has to be copied to leave them out
+    order = np.lexsort((ends, starts, streams, devices, ~is_kernel))[: int(is_kernel.sum())]
+    return order, _changes(streams, order) | _changes(devices, order)
+
+
+def _has_new_launch(events: ArrowTable, order: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Say of every row, in this order, whether another launch than the one before made it."""
     keys = numbers_of(events, "correlation")
-    order = np.lexsort((ends, starts, *lanes))
-    starts, ends, keys = starts[order], ends[order], keys[order]
-    new_lane = _changes(lanes[0][order]) | _changes(lanes[1][order])
-    new_launch = new_lane | _changes(keys) | (keys == 0)
+    is_new = _changes(keys, order)
+    is_new |= (keys == 0)[order]
+    return is_new
+
+
+def _changes(values: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Say of every row, in this order, whether it differs from the one before it."""
+    differs = np.ones(order.size, np.bool_)
+    for rows in parts(order.size):
+        some = values[order[max(rows.start - 1, 0) : rows.stop]]
+        differs[rows.stop - some.size + 1 : rows.stop] = some[1:] != some[:-1]
+    return differs
+
+
+def _with_next(new_launch: npt.NDArray[np.bool_]) -> Iterator[slice]:
+    """Cut rows into slices of whole launches, each with the first row of the one after."""
+    firsts = np.append(np.flatnonzero(new_launch), new_launch.size)
+    ends = [rows.stop for rows in parts(new_launch.size)]
+    cuts = np.unique(firsts[np.searchsorted(firsts, [0, *ends])])
+    return (slice(begin, end + 1) for begin, end in pairwise(cuts.tolist()))
+
+
+def _overruns(
+    starts: Int64s,
+    ends: Int64s,
+    new_launch: npt.NDArray[np.bool_],
+    new_lane: npt.NDArray[np.bool_],
+) -> tuple[Int64s, Int64s]:
     next_ns = _next_start(starts, new_launch, new_lane, otherwise=ends)
     over_ns = ends - next_ns
     hit = (over_ns > _OVERLAP_NS) & (over_ns >= next_ns - starts)
@@ -161,11 +205,6 @@ def _next_start(
     is_last = (following == starts.size) | np.append(new_lane, True)[following]
     following[is_last] = 0
     return np.where(is_last, otherwise, starts[following])
-
-
-def _changes(values: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
-    """Say of every row whether it differs from the one before; the first does."""
-    return np.append(True, values[1:] != values[:-1])[: values.size]
 
 
 def _ranges(

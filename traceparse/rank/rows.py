@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,16 @@ import pyarrow as pa
 
 from traceparse.tables import ArrowTable
 
-__all__ = ["by_text", "dictionary_of", "numbers_of", "rows_where", "texts_of"]
+__all__ = [
+    "by_text",
+    "number_parts",
+    "numbers_of",
+    "parts",
+    "rows_where",
+    "texts_of",
+]
+
+_ROWS = 1 << 16  # at a time: what is computed of them fits the cache, and costs no memory
 
 
 def by_text(
@@ -26,14 +35,14 @@ def by_text(
     The chunks of a column keep dictionaries of their own, so that a file with any number of
     distinct names needs no more room here.
     """
-    parts = []
+    found = np.empty(table.num_rows, function(pa.array([], pa.string())).dtype)
+    done = 0
     for chunk in table[column].chunks:
-        values = function(chunk.dictionary)
-        ids = chunk.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
-        parts.append(np.append(values, np.array(null, values.dtype))[ids])
-    if not parts:
-        return np.empty(0, function(pa.array([], pa.string())).dtype)
-    return np.concatenate(parts)
+        values = np.append(function(chunk.dictionary), np.array(null, found.dtype))
+        ids = chunk.indices.fill_null(values.size - 1).to_numpy(zero_copy_only=False)
+        found[done : done + len(chunk)] = values[ids]
+        done += len(chunk)
+    return found
 
 
 def rows_where(
@@ -52,25 +61,40 @@ def rows_where(
     return by_text(table, column, told, null=False)
 
 
-def dictionary_of(table: ArrowTable, column: str) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+def texts_of(table: ArrowTable, column: str) -> tuple[list[str], npt.NDArray[np.int32]]:
     """Return the distinct texts of a column and each row's index among them; -1 for null.
 
     For columns that have few; for names, :func:`by_text` needs less room.
     """
-    if not table.num_rows:
-        return pa.array([], pa.string()), np.empty(0, np.int32)
-    whole = table[column].unify_dictionaries().combine_chunks()
-    chunk = whole.chunk(0) if hasattr(whole, "chunk") else whole
-    return chunk.dictionary, chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    texts: dict[str, int] = {}
 
+    def numbered(chunk_texts: pa.Array) -> npt.NDArray[np.int32]:
+        numbers = [texts.setdefault(text, len(texts)) for text in chunk_texts.to_pylist()]
+        return np.array(numbers, np.int32)
 
-def texts_of(table: ArrowTable, column: str) -> tuple[list[str], npt.NDArray[np.int32]]:
-    """Return the same, the texts as Python's."""
-    texts, ids = dictionary_of(table, column)
-    return texts.to_pylist(), ids
+    ids = by_text(table, column, numbered, null=-1)
+    return list(texts), ids
 
 
 def numbers_of(table: ArrowTable, column: str) -> npt.NDArray[np.uint64]:
     """Return a column of ids, 0 for null: no id is 0."""
-    found: npt.NDArray[np.uint64] = table[column].fill_null(0).to_numpy()
+    found = np.empty(table.num_rows, np.uint64)
+    for rows, (numbers,) in number_parts(table, column):
+        found[rows] = numbers
     return found
+
+
+def number_parts(
+    table: ArrowTable, *columns: str
+) -> Iterator[tuple[slice, list[npt.NDArray[np.uint64]]]]:
+    """Yield the same of several columns, some rows at a time, with which rows they are."""
+    done = 0
+    for batch in table.select(columns).to_batches(max_chunksize=_ROWS):
+        numbers = [column.fill_null(0).to_numpy() for column in batch.columns]
+        yield slice(done, done + batch.num_rows), numbers
+        done += batch.num_rows
+
+
+def parts(num_rows: int) -> Iterator[slice]:
+    """Yield slices of as many rows as are best computed with at a time."""
+    return (slice(at, min(at + _ROWS, num_rows)) for at in range(0, num_rows, _ROWS))

@@ -73,7 +73,7 @@ def markers(annotations: ArrowTable, path: str) -> list[Marker]:
     )
     if rows.size > MOST_DEVICE_STEPS:
         raise past_belief(path, rows.size, "steps")
-    found = annotations.take(rows).select(["name", "start_ns", "end_ns"]).to_pylist()
+    found = annotations.select(["name", "start_ns", "end_ns"]).take(rows).to_pylist()
     steps = [
         Marker(
             _number(row["name"]), row["name"][:_LONGEST_NAME], row["start_ns"], row["end_ns"]

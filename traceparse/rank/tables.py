@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest import RankTrace
 from traceparse.rank.classify import KINDS
-from traceparse.rank.digest import work_of
-from traceparse.rank.steps import markers, members_of
+from traceparse.rank.steps import Marker, markers, members_of
+from traceparse.rank.works import Work, work_of
 from traceparse.tables import ArrowTable, schema_of
 
 __all__ = ["public_tables"]
@@ -40,12 +41,7 @@ def _device_events(trace: RankTrace) -> ArrowTable:
     steps = markers(trace.tables["annotations"], trace.health.path)
     for work in work_of(trace) if events.num_rows else ():
         kind[work.rows] = work.kinds
-        for marker, own in reversed(
-            list(zip(steps, members_of(steps, work.launched_ns), strict=True))
-        ):
-            if marker.step is not None:  # of steps that overlap, the first one stays
-                step[work.rows[own]] = marker.step
-                in_step[work.rows[own]] = True
+        step[work.rows], in_step[work.rows] = _steps_of(steps, work)
     return _complete(
         "device_events",
         events,
@@ -54,6 +50,20 @@ def _device_events(trace: RankTrace) -> ArrowTable:
         kind=pa.DictionaryArray.from_arrays(kind, pa.array(KINDS)),
         dur_ns=pc.subtract(events["end_ns"], events["start_ns"]),
     )
+
+
+def _steps_of(
+    steps: list[Marker], work: Work
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return the step that launched each row of a device's work, and whether any did."""
+    step = np.zeros(work.starts.size, np.int64)
+    in_step = np.zeros(work.starts.size, np.bool_)
+    members = members_of(steps, work.launched_ns)
+    for marker, own in reversed(list(zip(steps, members, strict=True))):
+        if marker.step is not None:  # of steps that overlap, the first one stays
+            step[own] = marker.step
+            in_step[own] = True
+    return step, in_step
 
 
 def _complete(
