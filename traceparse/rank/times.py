@@ -123,6 +123,8 @@ class _Lengths(NamedTuple):
 
 def _cuts(sets: Sequence[Intervals], start_ns: int, end_ns: int) -> list[int]:
     """Cut a span so that memory is needed for the intervals of a piece, not for all."""
+    if all(part.starts.size <= _PIECE for part in sets):
+        return [start_ns, end_ns]
     firsts = np.concatenate([part.starts[::_PIECE] for part in sets])
     inside = np.unique(firsts[(firsts > start_ns) & (firsts < end_ns)])
     return [start_ns, *inside.tolist(), end_ns]
