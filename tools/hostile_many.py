@@ -38,12 +38,30 @@ def _worked_step(number: int) -> bytes:
     return b",\n".join((mark(number), launch(number), kernel(number)))
 
 
+def _launched(number: int) -> bytes:
+    return b",\n".join((launch(number), kernel(number)))
+
+
+_OP = (
+    b'{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 100.500, '
+    b'"dur": 5.250, "args": {"External id": 7}}'
+)
+
+
 def _op(number: int) -> bytes:
     return (
         b'{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": %d, "tid": "t%d", "ts": %d, '
         b'"dur": 5, "args": {}}' % (number, number, number * 10 + 1)
     )
 
+
+# -- events that are all kept, so memory is in proportion to them
+
+hostile("2.5 million kernels without launches")(_many(5 * MB // 2, kernel))
+hostile("1.5 million kernels, each with its launch")(_many(3 * MB // 2, _launched))
+hostile("3 million operators")(_many(3 * MB, lambda _: _OP))
+
+# -- texts and ids
 
 hostile("2 million kernel names")(
     _many(2 * MB, lambda n: kernel(n, name=f"gemm_kernel_{n}_{n * 2654435761 % 2**32:08x}"))
