@@ -310,30 +310,34 @@ def comma_after_events(layout: str) -> Damaged:
     return damaged(data[:end] + b"," + data[end:], trace, repaired={"trailing_comma": 1})
 
 
-def _unbalanced(layout: str, text: str) -> Damaged:
-    """Put brackets into one kernel that do not balance: it is lost, and nothing else is."""
+@kind(14, "a brace too many in an event")
+def brace_too_many(layout: str) -> Damaged:
+    """Close an object twice: it must not close the list, and end the trace."""
+    return _closed_too_often(layout, "1}")
+
+
+def _closed_too_often(layout: str, text: str) -> Damaged:
     trace = clean(layout)
     return damaged(
         write(trace.args("gemm2", last=raw(text)), layout),
+        trace.args("gemm2", last=1),
+        repaired={"stray_bracket": 1},
+    )
+
+
+@kind(14, "a brace too few in an event")
+def brace_too_few(layout: str) -> Damaged:
+    """Leave an object open: it must not take the events behind it."""
+    trace = clean(layout)
+    return damaged(
+        write(trace.args("gemm2", last=raw('{"x": 1')), layout),
         trace.without("gemm2"),
         lost={"undecodable": 1},
         notes=["launches_without_device_event"],
     )
 
 
-@kind(14, "a brace too many in an event")
-def brace_too_many(layout: str) -> Damaged:
-    """Close an object twice: it must not close the list, and end the trace."""
-    return _unbalanced(layout, "1}")
-
-
-@kind(14, "a brace too few in an event")
-def brace_too_few(layout: str) -> Damaged:
-    """Leave an object open: it must not take the events behind it."""
-    return _unbalanced(layout, '{"x": 1')
-
-
 @kind(14, "brackets in an event that close the list of events")
 def brackets_too_many(layout: str) -> Damaged:
     """Close everything: what follows shows that the list goes on."""
-    return _unbalanced(layout, "1}}]")
+    return _closed_too_often(layout, "1}}]")

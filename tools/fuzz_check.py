@@ -26,7 +26,7 @@ from rich.console import Console
 from tools.fuzz_mutate import MOST_BYTES, text_of
 from traceparse.engine import analyze, read
 from traceparse.errors import TraceparseError
-from traceparse.ingest import read_traces, trace
+from traceparse.ingest import read_traces, source, trace
 from traceparse.ingest.collect import EXTRAS
 from traceparse.ingest.scan import scan
 from traceparse.rank import Times
@@ -39,6 +39,7 @@ T = TypeVar("T")
 
 _GOOD = Path(__file__).resolve().parent.parent / "fixtures" / "hand" / "two-devices" / "py.json"
 _BLOCKS = (1 << 20, 1 << 20, 1 << 14, 1 << 10, 1 << 7, 61)
+_RAW_BLOCKS = (1 << 18, 1 << 12, 1 << 6, 5, 3, 2, 1)  # of the file, before it is inflated
 _LONGEST_MESSAGE = 2000
 _MOST_BLOCKS = 400  # the shortest blocks are for the shortest files
 _NAMES = (
@@ -58,6 +59,8 @@ class Plan:
 
     name: str
     block: int
+    raw_block: int
+    compare: bool
     strict: bool
     all_tables: bool
     with_good_file: bool
@@ -83,6 +86,8 @@ def plan_of(data: bytes) -> Plan:
     return Plan(
         name=rng.choice(_NAMES),
         block=max(rng.choice(_BLOCKS), length // _MOST_BLOCKS),
+        raw_block=max(rng.choice(_RAW_BLOCKS), len(data) // _MOST_BLOCKS),
+        compare=rng.random() < 0.4,
         strict=strict,
         all_tables=rng.random() < 0.3,
         with_good_file=pair,
@@ -107,10 +112,12 @@ def check(data: bytes, folder: Path, plan: Plan | None = None) -> Outcome:
     path = folder / plan.name
     path.write_bytes(data)
     try:
-        with warnings.catch_warnings(), _blocks_of(plan.block):
+        with warnings.catch_warnings(), _blocks_of(plan.block, plan.raw_block):
             warnings.simplefilter("error")
             refusal = _refusal(lambda: _check_tables(path, plan))
             report, refused = _attempt(lambda: _check_report(path, plan))
+        if plan.compare:
+            _check_same(path, plan)
     finally:
         path.unlink()
     if report is None:
@@ -119,9 +126,11 @@ def check(data: bytes, folder: Path, plan: Plan | None = None) -> Outcome:
 
 
 @contextmanager
-def _blocks_of(size: int) -> Iterator[None]:
-    """Let files be read in blocks of another size than the one that is fastest."""
-    with patch.object(trace, "scan", partial(scan, block=size)):
+def _blocks_of(size: int, raw_size: int) -> Iterator[None]:
+    """Let files be read in blocks of other sizes than those that are fastest."""
+    in_blocks = patch.object(trace, "scan", partial(scan, block=size))
+    in_raw_blocks = patch.object(source, "_RAW_BLOCK", raw_size)
+    with in_blocks, in_raw_blocks:
         yield
 
 
@@ -190,6 +199,39 @@ def _check_report(path: Path, plan: Plan) -> Report:
     _check_terminal(report, plan)
     _check_page(report)
     return report
+
+
+def _check_same(path: Path, plan: Plan) -> None:
+    """Demand that blocks make no difference, unless an event is torn beyond repair."""
+    said = _said(path)
+    with _blocks_of(plan.block, _RAW_BLOCKS[0]):
+        in_blocks = _said(path)
+    same = _are_alike(in_blocks, said)
+    _require(f"blocks of {plan.block} make a difference", holds=same)
+    with _blocks_of(_BLOCKS[0], plan.raw_block):
+        in_raw_blocks = _said(path)
+    same = _are_alike(in_raw_blocks, said)
+    _require(f"raw blocks of {plan.raw_block} make a difference", holds=same)
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Say whether two reports, or refusals, say the same; of torn events they need not.
+
+    A refusal need not count alike; and before damage, rubbish may have come out, or nothing.
+    """
+    torn = ("undecodable", " torn ", "data is damaged", "breaks off")
+    return _plain(one) == _plain(other) or any(word in one + other for word in torn)
+
+
+def _plain(said: str) -> str:
+    return said if said.startswith("{") else re.sub(r"\d+", "#", said)
+
+
+def _said(path: Path) -> str:
+    try:
+        return json_text.render(analyze([path]))
+    except TraceparseError as error:
+        return str(error)
 
 
 def _check_times(times: Times) -> None:

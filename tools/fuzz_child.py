@@ -41,6 +41,7 @@ _MOST_MEMORY = 1_000_000_000
 _MOST_ADDRESSES = 16 << 30  # a backstop, lest the machine suffers
 _SAY_EVERY_S = 1.0
 _MOST_POOL = 2000
+_TESTED = str(ROOT / "traceparse")
 
 Check = Callable[[bytes, Path], "Outcome"]
 
@@ -130,11 +131,13 @@ class Session:
 
 
 def _place(error: BaseException) -> str:
-    """Name an escape by its class and the place in our code that it came from."""
+    """Name an escape by its class and the place in our code, or in the check, it came from."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if frame.filename.startswith(str(ROOT / "traceparse"))]
-    last = (ours or frames)[-1]
-    return f"{type(error).__name__}-{Path(last.filename).stem}-{last.lineno}"
+    ours = [frame for frame in frames if frame.filename.startswith(_TESTED)]
+    checks = [frame for frame in frames if frame.name.startswith("_check")]
+    last = (ours or checks or frames)[-1]
+    where = Path(last.filename).stem if ours else last.name.strip("_")
+    return f"{type(error).__name__}-{where}-{last.lineno}"
 
 
 @contextmanager

@@ -134,8 +134,8 @@ def repeated(pack: Pack, head: bytes, unit: bytes, tail: bytes, size: int) -> Wr
 
     def write(path: Path, scale: float) -> int:
         total = int(size * scale)
-        block = unit * max(1, min(_MOST_BLOCK, total) // len(unit))
-        return pack(path, head, block, max(1, total // len(block)), tail)
+        times = -(-total // _MOST_BLOCK) or 1
+        return pack(path, head, unit * max(1, total // times // len(unit)), times, tail)
 
     return write
 

@@ -292,6 +292,35 @@ def test_an_event_that_is_too_long_to_hold_costs_one_event(tmp_path, monkeypatch
     assert (found.undecodable, found.truncated) == (1, False)
 
 
+def test_events_that_are_laid_out_otherwise_are_found_all_the_same(tmp_path, monkeypatch):
+    _hold_at_most(monkeypatch, 3000)
+    events = [kernel(1, 1, f"k{n}") for n in range(60)]
+    others = ", ".join(json.dumps({"x": 1, **event}) for event in events[1:])
+    text = _kineto([*events[:1], kernel(1, 1, "last")])
+    seam = text.index(",", text.index("}\n  }"))
+    torn = others.replace('"k30"', '"k30')
+    found, names = _read(tmp_path / "t.json", f"{text[:seam]}, {torn}{text[seam:]}", 200)
+    assert names == [*(f"k{n}" for n in range(60) if n != 30), "last"]
+    assert (found.undecodable, found.truncated) == (1, False)
+
+
+def test_a_last_event_that_is_torn_does_not_take_the_trailer(tmp_path):
+    text = _kineto(EVENTS, after=',\n  "distributedInfo": {"rank": 3}')
+    torn = text.replace("}\n  ]", "~\n  ]")
+    found, names = _read(tmp_path / "t.json", torn)
+    assert names == [event["name"] for event in EVENTS[:-1]]
+    assert found.header["distributedInfo"] == {"rank": 3}
+    assert (found.undecodable, found.truncated, found.damage) == (1, False, [])
+
+
+def test_what_is_whole_before_a_file_breaks_off_is_used(tmp_path):
+    text = json.dumps(document(EVENTS))
+    cut = text[: text.index('"ts": 160')]
+    found, names = _read(tmp_path / "t.json", cut.replace('{"ph"', '{"ph"~', 3))
+    assert names == [event["name"] for event in EVENTS[3:6]]
+    assert (found.undecodable, found.truncated) == (3, True)
+
+
 def test_an_event_without_end_ends_the_reading(tmp_path, monkeypatch):
     _hold_at_most(monkeypatch, 3000)
     text = json.dumps(document([kernel(1, 1, "k0"), kernel(1, 1, "k1" + "x" * 9000)]))

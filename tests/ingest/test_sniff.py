@@ -58,6 +58,7 @@ def test_json_that_is_no_trace(found, kind, said):
 def test_lists():
     assert sniff.listing(PATH, b'{"ph"') is None
     assert sniff.listing(PATH, b"]") is None
+    assert sniff.listing(PATH, b'~{"ph": "X", "ts": 1}') is None
     assert "a memory timeline?" in str(sniff.listing(PATH, b"[1, 2]"))
 
 

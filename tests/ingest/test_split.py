@@ -69,6 +69,30 @@ def test_seams_on_one_line(head):
     assert isinstance(find_seams(head), KeySeams)
 
 
+@pytest.mark.parametrize(
+    ("head", "seam"),
+    [
+        (b'{"bp": "e", "ph": "X"}', b'}, {"bp": "e"'),
+        (b'{"ph": "X"}', b'}, {"args": {}'),
+        (b'{torn"ph": "X"}', b'}, {"ph": "X"'),
+        (b'{"a key.*": "X"}', b'}, {"ph": "X"'),
+    ],
+)
+def test_seams_on_one_line_are_known_by_the_first_key(head, seam):
+    found = find_seams(head).first(b'{"ph": 1' + seam)
+    assert found is not None
+    assert found.following == len(b'{"ph": 1}, ')
+    assert find_seams(head).first(b'{"ph": 1}, {"other": "e"') is None
+
+
+@pytest.mark.parametrize("torn", [b"{~", b"{}", b'{"', b'{"x"', b'{"ph": 1}'])
+def test_a_first_event_that_is_torn_does_not_hide_the_layout(torn):
+    seams = find_seams(b"\n  " + torn + b'\n    "ph": "X",\n    "name": "n"\n  },\n  {\n')
+    assert isinstance(seams, LineSeams)
+    assert seams.between.endswith(b"},\n  {")
+    assert seams.close == (1 if torn.endswith(b"1}") else 4)
+
+
 LINES = LineSeams(b"\n  },\n  {", 4)
 ONE, TWO = b'{\n "name": "a "b" c"\n  }', b'{\n "name": "d"\n  }'
 

@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import zstandard
@@ -25,12 +26,15 @@ from tools.fuzz_mutate import MOST_BYTES, ON_BYTES, ON_JSON, Mutator, read_seeds
 from tools.fuzz_stats import Stats
 from traceparse.engine import analyze
 from traceparse.errors import InputError, Note, UsageError
+from traceparse.ingest import source, trace
 from traceparse.report import terminal
 
 TRACE = (HAND / "two-devices" / "k-old.json").read_bytes()
 PLAIN = Plan(
     name="trace.json",
     block=1 << 20,
+    raw_block=1 << 18,
+    compare=True,
     strict=False,
     all_tables=True,
     with_good_file=False,
@@ -192,6 +196,29 @@ def test_sums_must_add_up(tmp_path, monkeypatch):
         check(TRACE, tmp_path, PLAIN)
 
 
+def test_blocks_must_make_no_difference(tmp_path, monkeypatch):
+    small = replace(PLAIN, block=256)
+    torn = TRACE.replace(b"},\n  {", b"}{", 1).replace(b'"ph"', b'"ph', 1)
+    assert check(TRACE, tmp_path, small).kind == "result"
+    assert check(torn, tmp_path, small).kind == "result"
+
+    def differs(*args, **kwargs):
+        report = analyze(*args, **kwargs)
+        return replace(report, notes=(Note("size", f"{source._RAW_BLOCK}"),))
+
+    monkeypatch.setattr(fuzz_check, "analyze", differs)
+    with pytest.raises(Broken, match="raw blocks of 7 make a difference"):
+        check(TRACE, tmp_path, replace(PLAIN, raw_block=7))
+    calls = iter(range(100))
+    monkeypatch.setattr(
+        fuzz_check,
+        "analyze",
+        lambda *a, **k: replace(analyze(*a, **k), notes=(Note("n", f"{next(calls)}"),)),
+    )
+    with pytest.raises(Broken, match="blocks of 256 make a difference"):
+        check(TRACE, tmp_path, small)
+
+
 # -- a session
 
 
@@ -216,7 +243,7 @@ def fine(_data, _folder):
 
 
 def raises(error):
-    def fail(_data, _folder):
+    def fail(*_, **__):
         raise error
 
     return fail
@@ -238,7 +265,16 @@ def test_sessions_keep_the_shortest_of_each_escape(job, tmp_path):
     assert found.read_bytes() == b"sh"
     assert "ValueError: odd\\ud800" in story.read_text()
     assert session.stats.escapes == {found.stem: 3}
-    assert found.stem.startswith("ValueError-test_fuzz-")
+    assert found.stem.startswith("ValueError-fail-")
+
+
+def test_escapes_are_named_by_where_they_come_from(job, tmp_path, monkeypatch):
+    monkeypatch.setattr(fuzz_check, "analyze", raises(InputError("short")))
+    Session(job, partial(check, plan=PLAIN)).try_one(TRACE)
+    monkeypatch.setattr(trace, "FileHealth", lambda **_: 1 // 0)
+    Session(job, partial(check, plan=PLAIN)).try_one(TRACE)
+    names = {path.stem.rpartition("-")[0] for path in (tmp_path / "findings").iterdir()}
+    assert names == {"Broken-check_refusal", "ZeroDivisionError-trace"}
 
 
 def test_sessions_stop_what_is_too_slow(job, tmp_path):

@@ -8,20 +8,25 @@ what breaks off is used up to there.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
-from traceparse.ingest.decode import Event, decode_block, decode_event, is_json
+from traceparse.ingest.apart import Apart, take_apart
+from traceparse.ingest.closing import OVERLAP, goes_on, may_follow, rest_of_document
+from traceparse.ingest.decode import Event, decode_block, is_json
 from traceparse.ingest.envelope import read_opening, read_trailer
 from traceparse.ingest.repair import Repaired, repair
 from traceparse.ingest.split import (
+    NEXT_OBJECT,
     KeySeams,
     LineSeams,
     Outline,
     Seam,
     Seams,
     find_seams,
+    layout_of,
     outline,
 )
 from traceparse.ingest.window import MOST, Window
@@ -33,7 +38,6 @@ _LAST_EVENT = "Record Window End"  # libkineto's and torch's last event
 _PIECE = 2 << 20  # bytes that are taken apart at a time
 _PATIENCE = 1 << 20  # of text without a whole event before that is taken for damage
 _MOST_ENDS = 8  # places where the last event may end that are tried
-_OVERLAP = 256  # bytes kept while looking for a seam: more than any seam is long
 
 
 class Document:
@@ -72,10 +76,12 @@ class Document:
         self.header.update(opening.facts)
         self._is_list = opening.is_list
         self.damage.extend([opening.damage] if opening.damage else [])
-        while len(window.text) < _OVERLAP and window.fill():
+        while len(window.text) < OVERLAP and window.fill():
             pass  # enough to see how the first event is laid out
         seams = find_seams(window.text)
-        self.layout = _layout(window.text, seams, opening.first_bytes, is_list=opening.is_list)
+        self.layout = layout_of(
+            window.text, seams, opening.first_bytes, is_list=opening.is_list
+        )
         ended = False
         while not ended:
             events, ended = self._next(seams)
@@ -132,15 +138,11 @@ class Document:
     def _closes_at(self, place: int) -> bool:
         """Say whether a closing bracket is that of the events, by what follows it."""
         window = self._window
-        while len(window.text) < place + _OVERLAP and window.fill():
-            pass
         if window.text[place : place + 1] != b"]":
             return False
-        rest = window.text[place + 1 : place + _OVERLAP].lstrip()
-        if rest[:1] == b"}" or self._is_list:
-            rest = rest.removeprefix(b"}").lstrip()
-            return rest[:1] in (b"", b"{", b"[")
-        return rest[:1] in (b"", b",") and rest[1:].lstrip()[:1] in (b"", b'"')
+        while len(window.text) <= place + OVERLAP and window.fill():
+            pass
+        return may_follow(window.text[place + 1 : place + OVERLAP], is_list=self._is_list)
 
     def _is_torn(self, seams: Seams) -> bool:
         """Say whether a window shows no whole event for a quote or bracket too many."""
@@ -160,7 +162,7 @@ class Document:
             event, how = repair(text)
             if event is not None:
                 events.append(event)
-            elif is_json(text) or not text.lstrip().startswith(b"{"):
+            elif is_json(text) and b'"ph"' not in text:
                 num_other += 1
             else:
                 return None
@@ -189,32 +191,45 @@ class Document:
         return events, self._stop_if_stuck(events, seams, stuck=seam is None)
 
     def _ending(self, seams: KeySeams) -> list[Event] | None:
-        """Return the last event, if the array closes behind it: where, its decoding tells."""
+        """Return the last events, if the array closes behind them: where, decoding tells."""
         text = self._window.text
-        candidates = list(islice(seams.ends(text), _MOST_ENDS))
-        for seam in candidates:
-            event, how = repair(text[: seam.end])
-            if event is not None:
-                self.repaired.update(how)
-                self._window.drop(seam.following)
-                return [event]
-        if not candidates:
+        best: tuple[Apart, Seam] | None = None
+        for seam in islice(self._likely_ends(seams), _MOST_ENDS):
+            apart = take_apart(text[: seam.end])
+            if best is None or len(apart.events) > len(best[0].events):
+                best = apart, seam
+            if not apart.ends_torn:
+                break
+        if best is None:
             return None
-        self.undecodable += 1
-        self._window.drop(candidates[0].following)
-        return []
+        self._window.drop(best[1].following)
+        return self._count(best[0])
+
+    def _likely_ends(self, seams: KeySeams) -> Iterator[Seam]:
+        """Find where the array may close: where no more events follow, if there is such."""
+        text = self._window.text
+        likely = (
+            seam
+            for seam in seams.ends(text)
+            if not goes_on(text[seam.following : seam.following + OVERLAP])
+        )
+        first = next(likely, None)
+        return seams.ends(text) if first is None else chain((first,), likely)
+
+    def _count(self, apart: Apart) -> list[Event]:
+        """Count what was repaired and what was lost, and return the events."""
+        self.repaired.update(apart.repaired)
+        self.undecodable += apart.num_lost
+        return apart.events
 
     def _one_by_one(self, texts: list[bytes]) -> list[Event]:
         kept = []
         for text in texts:
-            has_header = _HEADER.search(text) is not None
-            event, how = (None, Repaired()) if has_header else repair(text)
-            if event is not None:
-                self.repaired.update(how)
-                kept.append(event)
-            elif text.strip():
+            if _HEADER.search(text):
                 self.undecodable += 1
-                self.headers_inside += has_header
+                self.headers_inside += 1
+            elif text.strip():
+                kept.extend(self._count(take_apart(text)))
         return kept
 
     def _stop_if_stuck(self, events: list[Event], seams: Seams, *, stuck: bool) -> bool:
@@ -223,19 +238,28 @@ class Document:
         if not stuck:
             return False
         if self._window.at_end:
+            closing = rest_of_document(self._window.text)
+            if closing is not None:
+                events.extend(self._one_by_one([self._window.text[: closing.end]]))
+                self._window.drop(closing.following)
+                return True
             events.extend(self._last_words())
             self._close(events)
             return True
-        return self._window.is_full and self._skip_event(seams)
+        return self._window.is_full and self._give_up(events, seams)
 
     def _last_words(self) -> list[Event]:
-        """Use the last event of a file that breaks off, if it is whole."""
+        """Use what is whole of the end of a file that breaks off."""
         window = self._window
-        event = decode_event(window.text) if window.text.strip() else None
         self.truncated = True
         self.damage.append(f"it breaks off after byte {window.offset + len(window.text)}")
+        events: list[Event] = []
+        if window.text.strip():
+            apart = take_apart(window.text)
+            events = self._count(apart)
+            self.undecodable -= apart.ends_torn  # that the file breaks off says it
         window.drop(len(window.text))
-        return [event] if event else []
+        return events
 
     def _close(self, events: list[Event]) -> None:
         """Take a file whose last event is there for whole, though its brackets do not close."""
@@ -246,6 +270,16 @@ class Document:
             self.damage.pop()
             self.repaired["missing_bracket"] += 1
 
+    def _give_up(self, events: list[Event], seams: Seams) -> bool:
+        """Make do with the weakest seams, or give up one event; say whether it was the last."""
+        window = self._window
+        objects = deque(NEXT_OBJECT.finditer(window.text), maxlen=1)
+        if not objects:
+            return self._skip_event(seams)
+        events.extend(self._one_by_one([window.text[: objects[0].start() + 1]]))
+        window.drop(objects[0].end())
+        return False
+
     def _skip_event(self, seams: Seams) -> bool:
         """Give up an event that is too long to hold; say whether it was the last."""
         window = self._window
@@ -255,7 +289,7 @@ class Document:
             if seam is not None:
                 window.drop(seam.following)
                 return False
-            window.drop(max(len(window.text) - _OVERLAP, 0))
+            window.drop(max(len(window.text) - OVERLAP, 0))
             if not window.fill():
                 self.truncated = True
                 self.damage.append(
@@ -276,16 +310,3 @@ def _elements(text: bytes, commas: list[int], end: int) -> list[bytes]:
     starts = [0, *(comma + 1 for comma in commas)]
     bounds = zip(starts, [*commas, end], strict=True)
     return [text[a:b] for a, b in bounds if b > a and text[a:b].strip()]
-
-
-def _layout(text: bytes, seams: Seams, first_bytes: bytes, *, is_list: bool) -> str:
-    if is_list:
-        return "list"
-    if not isinstance(seams, LineSeams):
-        return "compact"
-    if seams.close == 1:
-        return "python-export"
-    first_line = text.lstrip()[1:].lstrip().partition(b"\n")[0]
-    if first_line.count(b'": ') > 1:
-        return "libkineto"
-    return "libkineto-2026" if first_bytes.startswith(b" {") else "indented"

@@ -77,6 +77,8 @@ def read_opening(window: Window, repaired: Repaired) -> Opening:
         return Opening(facts, is_list=False, first_bytes=first_bytes, damage=damage)
     window.drop(1)
     window.skip_blanks()
+    while len(window.text) < _SMALL and window.fill():
+        pass
     if other := sniff.listing(path, window.text):
         raise other
     return Opening({}, is_list=True, first_bytes=first_bytes)

@@ -12,6 +12,7 @@ trailing_comma  a comma before a closing bracket, dropped
 backslash      a backslash that escapes nothing, taken as a slash, as libkineto does now
 quote_in_string  a quote inside a string that is not escaped, kept
 missing_quote  a key without its opening quote (autograd profiler, pytorch issue 33961)
+stray_bracket  brackets too many behind an event (taken off by :mod:`.apart`)
 duplicate_key  a key twice in an object: the last one counts
 odd_type       valid JSON of another type than the field has: its nearest right value
 ============== ====================================================================
@@ -67,7 +68,8 @@ def repair(text: bytes) -> tuple[Event | None, Repaired]:
         return event, Counter()
     for candidate, done in _candidates(text):
         found = loads_leniently(candidate, done)
-        if isinstance(found, dict):
+        # a repair that yields no phase has made something of what is left of an event
+        if isinstance(found, dict) and ("ph" in found or not done):
             return event_from(found), +done if done else Counter({"odd_type": 1})
     return None, Counter()
 

@@ -6,6 +6,7 @@ give instead.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ _MAGIC = (
     (b"\xff\xfe", "text in UTF-16: save it as UTF-8"),
     (b"\xfe\xff", "text in UTF-16: save it as UTF-8"),
 )
+_EVENT = re.compile(rb'"ph"\s*:\s*"X"')
 _PICKLE = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
 
 
@@ -67,7 +69,7 @@ def binary(path: Path, head: bytes) -> NotATraceError | None:
 
 def listing(path: Path, first: bytes) -> NotATraceError | None:
     """Say what a file is whose top level is a list, given what follows its bracket."""
-    if first[:1] in (b"{", b"]", b""):
+    if first[:1] in (b"{", b"]", b"") or _EVENT.search(first):  # it may be damaged
         return None
     return NotATraceError(
         f"{path}: this is a list of numbers or lists (a memory timeline?), "

@@ -17,7 +17,21 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KeySeams", "LineSeams", "Outline", "Seam", "Seams", "find_seams", "outline"]
+__all__ = [
+    "NEXT_OBJECT",
+    "KeySeams",
+    "LineSeams",
+    "Outline",
+    "Seam",
+    "Seams",
+    "find_seams",
+    "layout_of",
+    "outline",
+]
+
+# The weakest sign of a boundary: lists of objects in the arguments of an event show it too
+NEXT_OBJECT = re.compile(rb"\}\s*,\s*(?=\{)")
+_FIRST_KEY = re.compile(rb'\s*\{\s*"(\w{1,32})"\s*:')
 
 _OPEN, _CLOSE, _COMMA, _QUOTE, _BACKSLASH = 1, 2, 3, 4, 5
 _ROLES = np.zeros(256, np.uint8)
@@ -145,13 +159,16 @@ class LineSeams:
 
 
 class KeySeams:
-    """A brace, a comma, and a brace with a key that events begin with.
+    """A brace, a comma, and a brace with a key that events begin with: ``also`` is one more.
 
     An unescaped quote cannot be inside a string, so none of this is in a valid one.
     """
 
-    _BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts)"\s*:)')
     _END = re.compile(rb"\}(?=\s*\]\s*(?:[,}]|\Z))")
+
+    def __init__(self, also: bytes = b"ph") -> None:
+        keys = rb"ph|cat|name|pid|tid|ts|args|" + re.escape(also)
+        self._between = re.compile(NEXT_OBJECT.pattern + rb'(?=\{\s*"(?:' + keys + rb')"\s*:)')
 
     def first(self, text: bytes) -> Seam | None:
         """Return the first seam of a text."""
@@ -174,7 +191,7 @@ class KeySeams:
         return _ends(self._END, text)
 
     def _all(self, text: bytes) -> Iterator[Seam]:
-        return (Seam(found.start() + 1, found.end()) for found in self._BETWEEN.finditer(text))
+        return (Seam(found.start() + 1, found.end()) for found in self._between.finditer(text))
 
 
 def _ends(last_brace: re.Pattern[bytes], text: bytes) -> Iterator[Seam]:
@@ -188,9 +205,26 @@ def find_seams(head: bytes) -> Seams:
     """Say what separates events, given what follows ``"traceEvents": [``."""
     first = re.match(rb"[ \t\r\n]*\{", head)
     if first is None or b"\n" not in first[0]:
-        return KeySeams()
+        key = _FIRST_KEY.match(head)
+        return KeySeams(key[1]) if key else KeySeams()
     lead = first[0][:-1]
     margin = (b"\r\n" if b"\r\n" in lead else b"\n") + lead.rpartition(b"\n")[2]
-    on_own_line = head[first.end() : first.end() + 2].startswith((b"\n", b"\r\n"))
+    # not by what follows the brace: the first event may be a damaged one
+    line, ended, _ = head[first.end() :].partition(b"\n")
+    on_own_line = bool(ended) and not (b'"' in line and line.rstrip().endswith((b"}", b"},")))
     close = (margin if on_own_line else b"") + b"}"
     return LineSeams(close + b"," + margin + b"{", len(close))
+
+
+def layout_of(text: bytes, seams: Seams, first_bytes: bytes, *, is_list: bool) -> str:
+    """Name the layout of a file, as reports do, given what follows ``"traceEvents": [``."""
+    if is_list:
+        return "list"
+    if not isinstance(seams, LineSeams):
+        return "compact"
+    if seams.close == 1:
+        return "python-export"
+    first_line = text.lstrip()[1:].lstrip().partition(b"\n")[0]
+    if first_line.count(b'": ') > 1:
+        return "libkineto"
+    return "libkineto-2026" if first_bytes.startswith(b" {") else "indented"
