@@ -273,6 +273,12 @@ def test_what_holds_no_events_is_said(tmp_path, text, error, said):
         _read(tmp_path / "t.json", text)
 
 
+@pytest.mark.parametrize("block", [16, 61, 1 << 20])
+def test_what_is_no_json_is_said_alike_in_blocks_of_any_size(tmp_path, block):
+    with pytest.raises(NotATraceError, match=r"begins with b'no JSON '"):
+        _read(tmp_path / "t.json", " \n" * 50 + "no JSON at all", block)
+
+
 def test_no_events_in_what_is_too_long_to_hold(tmp_path, monkeypatch):
     _hold_at_most(monkeypatch, 1000)
     with pytest.raises(InputError, match="no traceEvents in its first 0 MiB"):

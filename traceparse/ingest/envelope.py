@@ -61,13 +61,11 @@ def read_opening(window: Window, repaired: Repaired) -> Opening:
         The file is no trace.
     """
     path = window.source.path
-    while len(window.text) < _ENOUGH and window.fill():
-        pass
+    window.hold(_ENOUGH)
     window.text = window.text.removeprefix(_BYTE_ORDER_MARK)
     first_bytes = window.text[:4]
-    if window.text.strip() and (other := sniff.binary(path, window.text)):
-        raise other
     window.skip_blanks()
+    window.hold(_ENOUGH)
     if not window.text:
         raise sniff.empty(path, window.source.damage, window.source.size)
     if other := sniff.binary(path, window.text):
@@ -77,8 +75,7 @@ def read_opening(window: Window, repaired: Repaired) -> Opening:
         return Opening(facts, is_list=False, first_bytes=first_bytes, damage=damage)
     window.drop(1)
     window.skip_blanks()
-    while len(window.text) < _SMALL and window.fill():
-        pass
+    window.hold(_SMALL)
     if other := sniff.listing(path, window.text):
         raise other
     return Opening({}, is_list=True, first_bytes=first_bytes)
@@ -155,8 +152,7 @@ def _end_of_object(window: Window) -> int:
     """Return where the object that the window begins inside closes, or -1; look no further."""
     size = _SMALL
     while True:
-        while len(window.text) < min(size, MOST) and window.fill():
-            pass
+        window.hold(min(size, MOST))
         end = outline(window.text[:size]).end
         if end >= 0 or size >= MOST or (window.at_end and size >= len(window.text)):
             return end

@@ -32,6 +32,11 @@ class Window:
         self.text += more
         return bool(more)
 
+    def hold(self, size: int) -> None:
+        """Read on until so many bytes are there, or the source has no more."""
+        while len(self.text) < size and self.fill():
+            pass
+
     def skip_blanks(self) -> None:
         """Drop blanks, and read on while there is nothing else."""
         self.drop(len(self.text) - len(self.text.lstrip()))
