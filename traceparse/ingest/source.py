@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
@@ -19,6 +19,7 @@ import zstandard
 from isal import igzip_lib, isal_zlib
 
 from traceparse.errors import InputError
+from traceparse.ingest.ahead import ahead
 
 __all__ = ["Source", "find", "path_text"]
 
@@ -145,8 +146,8 @@ class Source:
         self._on_bytes = on_bytes
         self._pieces: list[bytes] = []
         self._held = 0
-        self._blocks: Iterator[bytes] | None = None
-        self._num_raw = self._num_inflated = 0
+        self._blocks: Generator[bytes] | None = None
+        self._num_raw = self._num_inflated = self._num_said = 0
         try:
             found = path.stat()
             if not stat.S_ISREG(found.st_mode):
@@ -162,6 +163,8 @@ class Source:
 
     def __exit__(self, *_: object) -> None:
         """Close the file."""
+        if self._blocks is not None:
+            self._blocks.close()
         self._file.close()
 
     def read(self, size: int) -> bytes:
@@ -170,6 +173,7 @@ class Source:
             self._blocks = self._inflate()
         while self._held < size:
             block = next(self._blocks, None)
+            self._say()
             if block is None:
                 break
             self._pieces.append(block)
@@ -187,9 +191,13 @@ class Source:
         except OSError as error:
             raise _unreadable(self.path, error) from error
         self._num_raw += len(block)
-        if self._on_bytes:
-            self._on_bytes(len(block))
         return block
+
+    def _say(self) -> None:
+        """Say how many more bytes came from the disk: here, as a thread may take them."""
+        if self._on_bytes and (num := self._num_raw - self._num_said):
+            self._num_said += num
+            self._on_bytes(num)
 
     def _refuse_bombs(self) -> None:
         """Stop at what inflates as no trace does: 10 to 50 times is what theirs are packed."""
@@ -199,7 +207,7 @@ class Source:
                 f"MiB: this is no trace but made to fill memory, and is not read further"
             )
 
-    def _inflate(self) -> Iterator[bytes]:
+    def _inflate(self) -> Generator[bytes]:
         block = self._raw()
         while len(block) < _MAGIC and (more := self._raw()):
             block += more
@@ -207,7 +215,7 @@ class Source:
         if member is None:
             yield from self._plain(block)
         else:
-            yield from self._members(block, member)
+            yield from ahead(self._members(block, member))
 
     def _plain(self, block: bytes) -> Iterator[bytes]:
         while block:
