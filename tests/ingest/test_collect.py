@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from tests.traces import annotation, kernel, launch, op, span, step
-from traceparse.ingest import collect
-from traceparse.ingest.collect import EXTRAS, Collector
+from traceparse.ingest import store
+from traceparse.ingest.collect import Collector
 from traceparse.ingest.decode import decode_block
+from traceparse.ingest.routes import EXTRAS
 
 
 def _collect(events: list[dict[str, Any]], *, extras=frozenset(), base: int = 0):
@@ -204,5 +205,5 @@ def test_chunks_make_no_difference_but_to_memory(monkeypatch, limit):
     events = [step(1, 0, 900), *(op(10 * n + 1, 5, f"aten::{n % 3}") for n in range(9))]
     events += [kernel(20 * n + 1, 5, "k" * n, correlation=n) for n in range(9)]
     whole = _collect(events, base=7)[1]
-    monkeypatch.setattr(collect, limit, 3)
+    monkeypatch.setattr(store, limit, 3)
     assert _collect(events, base=7)[1] == whole

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.traces import copy, kernel, write
-from traceparse.ingest import collect, read_trace, scan
+from traceparse.ingest import read_trace, scan, store
 from traceparse.ingest.source import Source
 from traceparse.rank.classify import COMM, COMPUTE, COPY, KINDS, families, kinds_of
 
@@ -88,7 +88,8 @@ def test_names_without_end_are_classified_in_time(tmp_path):
 
 
 def test_every_chunk_of_a_column_is_classified_by_its_own_dictionary(tmp_path, monkeypatch):
-    monkeypatch.setattr(collect, "_MOST_TEXTS", 2)
+    monkeypatch.setenv("TRACEPARSE_ENGINE", "msgspec")  # which hands on every block
+    monkeypatch.setattr(store, "_MOST_TEXTS", 2)
     names = [f"{kind}{n}" for n in range(9) for kind in ("nccl", "gemm")]
     path = write(tmp_path / "rank0.json", [kernel(1, 1, name) for name in names])
     with Source(path) as source:

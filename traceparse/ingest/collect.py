@@ -7,90 +7,36 @@ Each kind of event goes to one table or is counted by the reason why it goes to 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import compress
 from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest.decode import Event, decode_args
 from traceparse.ingest.numbers import LIMIT, UNUSABLE, nanoseconds, unsigned
+from traceparse.ingest.routes import (
+    EXTRAS,
+    LEGACY,
+    SKIP,
+    Route,
+    depends_on_event,
+    route,
+    route_of_event,
+)
+from traceparse.ingest.store import Int32s, Store
 from traceparse.intervals import Int64s
-from traceparse.tables import TEXT, ArrowTable, schema_of
+from traceparse.tables import ArrowTable
 
-__all__ = ["EXTRAS", "STEP_MARK", "Collector"]
-
-EXTRAS = frozenset({"python_functions", "counters"})
+__all__ = ["Collector", "device_of", "label_of"]
 
 _SPANS = ("device_events", "launches", "ops", "annotations", "python_functions")
-_DEVICE = {
-    "kernel": "kernel",
-    "gpu_memcpy": "gpu_memcpy",
-    "gpu_memset": "gpu_memset",
-    "memcpy": "gpu_memcpy",  # the spelling of 2021
-    "memset": "gpu_memset",
-    "mtia_ccp_events": "mtia_ccp_events",
-}
-_HOST = {
-    "cpu_op": ("ops", "cpu_op"),
-    "operator": ("ops", "cpu_op"),
-    "user_annotation": ("annotations", "user_annotation"),
-    "user": ("annotations", "user_annotation"),
-    "python_function": ("python_functions", "python_function"),
-    "gpu_user_annotation": ("skip", "gpu_annotation"),
-    "overhead": ("annotations", "overhead"),
-    "trace": ("annotations", "trace"),
-    "cuda_sync": ("skip", "sync"),
-    "xpu_sync": ("skip", "sync"),
-    "cuda_event": ("skip", "sync"),
-}
-_LAUNCHES = {
-    "runtime": "cuda_runtime",  # the spelling of 2021
-    **{
-        f"{vendor}_{layer}": f"{vendor}_{layer}"
-        for vendor in ("cuda", "xpu", "mtia", "glow", "privateuse1")
-        for layer in ("runtime", "driver")
-    },
-}
-_PHASES = {
-    "C": ("counters", "counter"),
-    "M": ("skip", "metadata"),
-    "s": ("skip", "flow"),
-    "t": ("skip", "flow"),
-    "f": ("skip", "flow"),
-    "i": ("skip", "instant"),
-    "I": ("skip", "instant"),
-}
-_MTIA_SYNC = frozenset({"event_wait", "event_record"})
-_LEGACY_PID = {
-    "CPU functions": ("ops", "cpu_op"),
-    "CUDA functions": ("device_events", "kernel"),
-}
-STEP_MARK = "ProfilerStep"
 _LONGEST_LABEL = 256
-# What is held as Python's strings and as small arrays, before it becomes a chunk of Arrow's
-_MOST_TEXTS = 1 << 16  # distinct ones
-_MOST_LETTERS = 1 << 24  # in these
-_MOST_ROWS = 1 << 18
-
-
-@lru_cache(maxsize=1024)  # a file may have any number of categories
-def _route(phase: str, category: str | None) -> tuple[str, str]:
-    """Say which table takes such events, and how their category is spelled there."""
-    if phase != "X":
-        return _PHASES.get(phase, ("skip", "other_phase" if phase else "no_phase"))
-    if category is None:
-        return "legacy", ""
-    lower = category.lower()
-    if lower in _DEVICE:
-        return "device_events", _DEVICE[lower]
-    if "runtime" in lower or "driver" in lower:
-        return "launches", _LAUNCHES.get(lower, "other_runtime")
-    return _HOST.get(lower, ("skip", "other_category"))
 
 
 class Collector:
@@ -104,86 +50,100 @@ class Collector:
         self.rows = 0
         self.first_ns = 0
         self.whole_us = True
+        self.store = Store()
         self._extras = extras
-        self._columns: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
-        self._texts: dict[str, int] = {}
-        self._letters = 0
-        self._flush_at = _MOST_ROWS
-        # by table and column: times grow in one piece each, the others chunk by chunk
-        self._times: dict[tuple[str, str], bytearray] = defaultdict(bytearray)
-        self._chunks: dict[tuple[str, str], list[pa.Array]] = defaultdict(list)
+
+    def is_wanted(self, way: Route) -> bool:
+        """Say whether any table takes what goes this way."""
+        return way.table != SKIP and (way.table not in EXTRAS or way.table in self._extras)
 
     def add(self, events: list[Event]) -> None:
         """Sort events into their tables."""
         self.events += len(events)
-        groups: dict[tuple[str, str | None], list[Event]] = defaultdict(list)
-        for event in events:
-            groups[event.ph, event.cat].append(event)
-        if self._holds_much():
-            self._flush()
+        self.store.make_room()
+        places: dict[tuple[str, str | None], list[int]] = defaultdict(list)
+        for place, event in enumerate(events):
+            places[event.ph, event.cat].append(place)
         # a file may have any number of categories, but there are few ways to go
-        routes: dict[tuple[str, str], list[Event]] = defaultdict(list)
-        for (phase, category), group in groups.items():
-            routes[_route(phase, category)].extend(group)
-        for (table, label), group in routes.items():
-            if table == "legacy":
-                self._add_legacy(group)
-            elif table == "ops":
-                self._add_ops(group, label)
+        ways: dict[Route, list[int]] = defaultdict(list)
+        for key, group in places.items():
+            for way, own in self._ways(route(*key), events, group):
+                ways[way].extend(own)
+        for table, order, categories in self.by_table(ways):
+            chosen = [events[place] for place in order.tolist()]
+            if table == "counters":
+                self._add_counters(chosen)
             else:
-                self._put(table, label, group)
+                self._add_spans(table, chosen, categories)
 
-    def _add_legacy(self, group: list[Event]) -> None:
-        """Events without category: the old autograd profiler names the device in the pid."""
-        for event in group:
-            table, label = _LEGACY_PID.get(str(event.pid), ("skip", "no_category"))
-            if table == "device_events":
+    def by_table(
+        self, ways: Mapping[Route, Sequence[int] | Int64s]
+    ) -> Iterator[tuple[str, Int64s, Int32s]]:
+        """Sort places of events, given by way, into tables: in order, with their categories.
+
+        What no table takes is counted.
+        """
+        tables: dict[str, list[Route]] = defaultdict(list)
+        for way, places in ways.items():
+            if self.is_wanted(way):
+                tables[way.table].append(way)
+            else:
+                self.skipped[way.label] += len(places)
+        for table, own in tables.items():
+            order = np.concatenate([np.asarray(ways[way], np.int64) for way in own])
+            labels = self.store.ids(way.label for way in own)
+            categories = np.repeat(labels, [len(ways[way]) for way in own])
+            if np.any(order[1:] < order[:-1]):
+                in_order = np.argsort(order, kind="stable")
+                order, categories = order[in_order], categories[in_order]
+            yield table, order, categories
+
+    def _ways(
+        self, way: Route, events: list[Event], group: list[int]
+    ) -> Iterable[tuple[Route, list[int]]]:
+        """Part events of which some go another way, for their name or process."""
+        if not depends_on_event(way):
+            return [(way, group)]
+        parted: dict[Route, list[int]] = defaultdict(list)
+        for place in group:
+            event = events[place]
+            own = route_of_event(way, event.name, event.pid)
+            if way.table == LEGACY and own.table == "device_events":
                 event.args = msgspec.Raw(msgspec.json.encode({"device": event.tid}))
-            self._put(table, label, [event])
+            parted[own].append(place)
+        return parted.items()
 
-    def _add_ops(self, group: list[Event], label: str) -> None:
-        """Step markers were operators once; they are no work."""
-        marks = [event for event in group if event.name.startswith(STEP_MARK)]
-        if marks:
-            self._put("annotations", "user_annotation", marks)
-            group = [event for event in group if not event.name.startswith(STEP_MARK)]
-        self._put("ops", label, group)
-
-    def _put(self, table: str, label: str, group: list[Event]) -> None:
-        if table == "skip" or (table in EXTRAS and table not in self._extras):
-            self.skipped[label] += len(group)
-        elif table == "counters":
-            self._add_counters(group)
-        else:
-            if label == "mtia_ccp_events":
-                group = self._without_mtia_sync(group)
-            self._add_spans(table, label, group)
-
-    def _without_mtia_sync(self, group: list[Event]) -> list[Event]:
-        work = [event for event in group if event.name not in _MTIA_SYNC]
-        self.skipped["sync"] += len(group) - len(work)
-        return work
-
-    def _add_spans(self, table: str, category: str, group: list[Event]) -> None:
+    def _add_spans(self, table: str, group: list[Event], categories: Int32s) -> None:
         starts = nanoseconds([event.ts for event in group])
         lasts = nanoseconds([event.dur for event in group])
-        usable = self._usable(starts.values, lasts.values)
-        if not usable.all():
-            group = [event for event, good in zip(group, usable.tolist(), strict=True) if good]
-        if not group:
+        usable = self.add_times(
+            table, starts.values, lasts.values, whole_us=starts.whole_us and lasts.whole_us
+        )
+        if not usable.any():
             return
-        self.whole_us = self.whole_us and starts.whole_us and lasts.whole_us
-        columns = self._columns[table]
-        start_ns = starts.values[usable]
-        self.first_ns = self.first_ns or int(start_ns[0])
-        self.rows += len(group)
-        columns["start_ns"].append(start_ns)
-        columns["end_ns"].append(start_ns + lasts.values[usable])
-        columns["name"].append(self._ids(event.name for event in group))
-        columns["category"].append(np.full(len(group), self._id(category), np.int32))
-        self._add_args(table, columns, group)
+        if not usable.all():
+            group = list(compress(group, usable))
+        self.store.append(
+            table,
+            name=self.store.ids(event.name for event in group),
+            category=categories[usable],
+        )
+        self._add_args(table, group)
 
-    def _usable(self, starts: Int64s, lasts: Int64s) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def add_times(
+        self, table: str, starts: Int64s, lasts: Int64s, *, whole_us: bool
+    ) -> npt.NDArray[np.bool_]:
+        """Add the times of some events to a table; say which can be right, and so are rows."""
+        usable = self._usable(starts, lasts)
+        if usable.any():
+            start_ns = starts[usable]
+            self.whole_us = self.whole_us and whole_us
+            self.first_ns = self.first_ns or int(start_ns[0])
+            self.rows += start_ns.size
+            self.store.append(table, start_ns=start_ns, end_ns=start_ns + lasts[usable])
+        return usable
+
+    def _usable(self, starts: Int64s, lasts: Int64s) -> npt.NDArray[np.bool_]:
         """Say which times can be right; count the others, each under its first reason."""
         usable = np.ones(starts.size, np.bool_)
         for reason, wrong in (
@@ -200,10 +160,13 @@ class Collector:
                 usable &= ~wrong
         return usable
 
-    def _add_args(self, table: str, columns: dict[str, list[Any]], group: list[Event]) -> None:
+    def _add_args(self, table: str, group: list[Event]) -> None:
+        put, ids = partial(self.store.append, table), self.store.ids
         if table != "device_events":
-            columns["pid"].append(self._ids(_label(event.pid) for event in group))
-            columns["tid"].append(self._ids(_label(event.tid) for event in group))
+            put(
+                pid=ids(label_of(event.pid) for event in group),
+                tid=ids(label_of(event.tid) for event in group),
+            )
         if table == "python_functions":
             return
         args, repaired = decode_args(group)
@@ -211,117 +174,40 @@ class Collector:
         self.unfinished += sum(a.finished is False for a in args)
         if table == "annotations":
             return
-        columns["external_id"].append(
-            _numbers(
-                [a.external_id_old if a.external_id is None else a.external_id for a in args],
-                zero=False,
-            )
-        )
+        external = [a.external_id_old if a.external_id is None else a.external_id for a in args]
+        put(external_id=_numbers(external, zero=False))
         if table == "ops":
             return
-        columns["correlation"].append(_numbers([a.correlation for a in args], zero=False))
+        put(correlation=_numbers([a.correlation for a in args], zero=False))
         if table == "device_events":
-            columns["stream"].append(_numbers([a.stream for a in args]))
-            columns["collective"].append(self._ids(a.collective for a in args))
-            columns["device"].append(
-                self._ids(
-                    _label(event.pid if a.device is None else a.device) or "unknown"
+            put(
+                stream=_numbers([a.stream for a in args]),
+                collective=ids(a.collective for a in args),
+                device=ids(
+                    device_of(event.pid if a.device is None else a.device)
                     for event, a in zip(group, args, strict=True)
-                )
+                ),
             )
 
     def _add_counters(self, group: list[Event]) -> None:
         times = nanoseconds([event.ts for event in group]).values
         good = times > UNUSABLE
         self.skipped["time_missing"] += int((~good).sum())
-        kept = [event for event, keep in zip(group, good.tolist(), strict=True) if keep]
-        columns = self._columns["counters"]
-        columns["start_ns"].append(times[good])
-        columns["name"].append(self._ids(event.name for event in kept))
-        columns["pid"].append(self._ids(_label(event.pid) for event in kept))
-        columns["values"].append(self._ids(bytes(event.args).decode() for event in kept))
-
-    # -- texts: one dictionary for all columns, begun anew before it grows without end
-
-    def _id(self, text: str | None) -> int:
-        if text is None:
-            return -1
-        return self._texts.setdefault(text, len(self._texts))
-
-    def _ids(self, texts: Iterable[str | None]) -> np.ndarray[Any, np.dtype[np.int32]]:
-        num_known = len(self._texts)
-        ids = np.fromiter(map(self._id, texts), np.int32)
-        added = islice(reversed(self._texts), len(self._texts) - num_known)
-        self._letters += sum(map(len, added))
-        return ids
-
-    def _holds_much(self) -> bool:
-        return (
-            len(self._texts) > _MOST_TEXTS
-            or self._letters > _MOST_LETTERS
-            or self.rows >= self._flush_at
+        kept = list(compress(group, good))
+        self.store.append(
+            "counters",
+            start_ns=times[good],
+            name=self.store.ids(event.name for event in kept),
+            pid=self.store.ids(label_of(event.pid) for event in kept),
+            values=self.store.ids(bytes(event.args).decode() for event in kept),
         )
-
-    def _flush(self) -> None:
-        """Turn what was collected into Arrow, whose texts take a third of Python's room."""
-        texts = pa.array(self._texts, pa.string())
-        for name, columns in self._columns.items():
-            for field in schema_of(name, stage="ingest"):
-                key, parts = (name, field.name), columns.pop(field.name)
-                if field.type == pa.int64():
-                    self._times[key] += np.concatenate(parts).data
-                else:
-                    self._chunks[key].append(_column(parts, field.type, texts))
-        self._columns.clear()
-        self._texts.clear()
-        self._letters = 0
-        self._flush_at = self.rows + _MOST_ROWS
-
-    # -- the end
 
     def finish(self, base_ns: int) -> dict[str, ArrowTable]:
         """Return the tables of the file, times moved by ``base_ns``."""
-        self._flush()
-        return {
-            name: self._table(name, base_ns)
-            for name in (*_SPANS, "counters")
-            if name not in EXTRAS or name in self._extras
-        }
-
-    def _table(self, name: str, base_ns: int) -> ArrowTable:
-        schema = schema_of(name, stage="ingest")
-        columns = [
-            _moved(self._times.pop((name, field.name), bytearray()), base_ns)
-            if field.type == pa.int64()
-            else pa.chunked_array(self._chunks.pop((name, field.name), []), field.type)
-            for field in schema
-        ]
-        return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _moved(data: bytearray, base_ns: int) -> pa.Array:
-    """Make a column of times that are moved where they lie: it may be the most of memory."""
-    times = np.frombuffer(data, np.int64)
-    times += base_ns
-    return pa.array(times)
-
-
-def _column(parts: Sequence[Any], kind: pa.DataType, texts: pa.Array) -> pa.Array:
-    if kind == pa.uint64():
-        return pa.concat_arrays(parts)
-    return _texts_column(np.concatenate(parts), texts, kind)
-
-
-def _texts_column(ids: Int64s, texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Make a column of texts whose dictionary holds only what the column has."""
-    is_used = np.zeros(len(texts) + 1, np.bool_)
-    is_used[ids] = True  # null is -1, the last one
-    used = np.flatnonzero(is_used[:-1])
-    positions = np.cumsum(is_used, dtype=np.int32) - 1
-    column = pa.DictionaryArray.from_arrays(
-        pa.array(positions[ids].astype(np.int32), mask=ids < 0), texts.take(pa.array(used))
-    )
-    return column if kind == TEXT else column.cast(kind)
+        wanted = (
+            name for name in (*_SPANS, "counters") if name not in EXTRAS or name in self._extras
+        )
+        return self.store.finish(wanted, base_ns)
 
 
 def _numbers(values: list[Any], *, zero: bool = True) -> pa.Array:
@@ -336,7 +222,12 @@ def _numbers(values: list[Any], *, zero: bool = True) -> pa.Array:
     return pc.if_else(pc.equal(column, pa.scalar(0, pa.uint64())), nothing, column)
 
 
-def _label(value: object) -> str | None:
+def device_of(value: object) -> str:
+    """Name a device, given its number, or the process where there is none."""
+    return label_of(value) or "unknown"
+
+
+def label_of(value: object) -> str | None:
     """Write a process, thread or device as text: ``0.0`` like ``0``, and nothing endless."""
     if value is None:
         return None

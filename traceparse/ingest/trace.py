@@ -8,9 +8,9 @@ from pathlib import Path
 
 from traceparse.errors import EmptyTraceError, InputError, Note, UsageError
 from traceparse.ingest import sniff
-from traceparse.ingest.collect import EXTRAS
 from traceparse.ingest.header import Header, read_header, who
 from traceparse.ingest.health import LOSSES, FileHealth
+from traceparse.ingest.routes import EXTRAS
 from traceparse.ingest.scan import Scan, scan
 from traceparse.ingest.source import Source, path_text
 from traceparse.tables import ArrowTable
