@@ -10,7 +10,7 @@ FUZZ_VENV := .venv-fuzz
 FUZZ_READY := $(FUZZ_VENV)/.ready
 SECONDS ?= 60
 
-.PHONY: help demo test check golden bench damage fuzz hostile clean
+.PHONY: help demo test check golden bench damage fuzz fuzz-native hostile clean
 
 help:
 	@echo "make demo     train a small model on two CPU ranks, capture it, report where the time went"
@@ -20,17 +20,18 @@ help:
 	@echo "make bench    time the loader against other tools"
 	@echo "make damage   all fifty kinds of damage, and what is made of each"
 	@echo "make fuzz     SECONDS=600: mutate stored traces for so long; nothing but a report or a refusal may come out"
+	@echo "make fuzz-native  SECONDS=600: the native scanner under AddressSanitizer, against Python's JSON reader"
 	@echo "make hostile  bombs and claims past belief: seconds and memory of each"
 
-$(READY): pyproject.toml constraints-dev.txt tools/setup_env.sh
+$(READY): pyproject.toml constraints-dev.txt tools/setup_env.sh traceparse/ingest/_scanner.c
 	sh tools/setup_env.sh $(VENV) $(PYTHON) dev
 	touch $@
 
-$(BENCH_READY): pyproject.toml constraints-dev.txt tools/setup_env.sh
+$(BENCH_READY): pyproject.toml constraints-dev.txt tools/setup_env.sh traceparse/ingest/_scanner.c
 	sh tools/setup_env.sh $(BENCH_VENV) $(PYTHON) bench
 	touch $@
 
-$(FUZZ_READY): pyproject.toml constraints-dev.txt tools/setup_env.sh
+$(FUZZ_READY): pyproject.toml constraints-dev.txt tools/setup_env.sh traceparse/ingest/_scanner.c
 	sh tools/setup_env.sh $(FUZZ_VENV) $(PYTHON) fuzz
 	touch $@
 
@@ -57,6 +58,9 @@ damage: $(READY)
 
 fuzz: $(FUZZ_READY)
 	$(FUZZ_VENV)/bin/python tools/fuzz.py --seconds $(SECONDS)
+
+fuzz-native: $(READY)
+	$(BIN)/python tools/fuzz_native.py --seconds $(SECONDS)
 
 hostile: $(READY)
 	$(BIN)/python tools/hostile.py

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import warnings
 import zlib
@@ -26,8 +27,8 @@ from rich.console import Console
 from tools.fuzz_mutate import MOST_BYTES, text_of
 from traceparse.engine import analyze, read
 from traceparse.errors import TraceparseError
-from traceparse.ingest import read_traces, source, trace
-from traceparse.ingest.collect import EXTRAS
+from traceparse.ingest import is_built, read_traces, source, trace
+from traceparse.ingest.routes import EXTRAS
 from traceparse.ingest.scan import scan
 from traceparse.rank import Times
 from traceparse.report import html, json_text, terminal
@@ -46,6 +47,7 @@ _NAMES = (
     *("trace.json", "rank3_trace.json", "x.pt.trace.json.gz", "t.json.zst", "t.json.tmp"),
     *("worker7.json.gz.tmp", "rank1048577.json", "noending"),
 )
+_ENGINES = ("native", "native", "msgspec") if is_built() else ("msgspec",)
 _ENCODINGS = ("utf-8", "utf-8", "ascii", "cp1252")
 
 
@@ -58,6 +60,7 @@ class Plan:
     """How a file is read, and what is asked of it."""
 
     name: str
+    engine: str
     block: int
     raw_block: int
     compare: bool
@@ -95,6 +98,7 @@ def plan_of(data: bytes) -> Plan:
         steps=rng.choice((None, None, None, range(3, 5))),
         width=rng.choice((20, 80, 200)),
         encoding=rng.choice(_ENCODINGS),
+        engine=rng.choice(_ENGINES),  # last, so that older findings are read as they were
     )
 
 
@@ -112,7 +116,11 @@ def check(data: bytes, folder: Path, plan: Plan | None = None) -> Outcome:
     path = folder / plan.name
     path.write_bytes(data)
     try:
-        with warnings.catch_warnings(), _blocks_of(plan.block, plan.raw_block):
+        with (
+            warnings.catch_warnings(),
+            _engine_of(plan.engine),
+            _blocks_of(plan.block, plan.raw_block),
+        ):
             warnings.simplefilter("error")
             refusal = _refusal(lambda: _check_tables(path, plan))
             report, refused = _attempt(lambda: _check_report(path, plan))
@@ -123,6 +131,13 @@ def check(data: bytes, folder: Path, plan: Plan | None = None) -> Outcome:
     if report is None:
         return Outcome(type(refused).__name__, _template(refused, path) | refusal)
     return Outcome("result", _traits(report) | refusal)
+
+
+@contextmanager
+def _engine_of(name: str) -> Iterator[None]:
+    """Let files be read with this engine."""
+    with patch.dict(os.environ, {"TRACEPARSE_ENGINE": name}):
+        yield
 
 
 @contextmanager
@@ -202,7 +217,7 @@ def _check_report(path: Path, plan: Plan) -> Report:
 
 
 def _check_same(path: Path, plan: Plan) -> None:
-    """Demand that blocks make no difference, unless an event is torn beyond repair."""
+    """Demand that neither blocks nor engines matter, unless an event is torn beyond repair."""
     said = _said(path)
     with _blocks_of(plan.block, _RAW_BLOCKS[0]):
         in_blocks = _said(path)
@@ -212,6 +227,10 @@ def _check_same(path: Path, plan: Plan) -> None:
         in_raw_blocks = _said(path)
     same = _are_alike(in_raw_blocks, said)
     _require(f"raw blocks of {plan.raw_block} make a difference", holds=same)
+    with _engine_of("msgspec"):
+        otherwise = _said(path)
+    same = _are_alike(otherwise, said)
+    _require("the engines differ", holds=same)
 
 
 def _are_alike(one: str, other: str) -> bool:

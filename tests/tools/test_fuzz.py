@@ -32,6 +32,7 @@ from traceparse.report import terminal
 TRACE = (HAND / "two-devices" / "k-old.json").read_bytes()
 PLAIN = Plan(
     name="trace.json",
+    engine="msgspec",
     block=1 << 20,
     raw_block=1 << 18,
     compare=True,
@@ -209,6 +210,15 @@ def test_blocks_must_make_no_difference(tmp_path, monkeypatch):
     monkeypatch.setattr(fuzz_check, "analyze", differs)
     with pytest.raises(Broken, match="raw blocks of 7 make a difference"):
         check(TRACE, tmp_path, replace(PLAIN, raw_block=7))
+    monkeypatch.setattr(
+        fuzz_check,
+        "analyze",
+        lambda *a, **k: replace(
+            analyze(*a, **k), notes=(Note("n", os.environ.get("TRACEPARSE_ENGINE", "")),)
+        ),
+    )
+    with pytest.raises(Broken, match="the engines differ"):
+        check(TRACE, tmp_path, small)
     calls = iter(range(100))
     monkeypatch.setattr(
         fuzz_check,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from traceparse.engine.local import Outcome, Progress, digest_files
@@ -14,7 +14,7 @@ from traceparse.errors import (
     TraceparseError,
     UsageError,
 )
-from traceparse.ingest import RankTrace, find, path_text, read_traces
+from traceparse.ingest import RankTrace, find, is_built, path_text, read_traces
 from traceparse.rank import RankDigest, digest, public_tables
 from traceparse.run import Report, Run, assemble, gather
 
@@ -89,7 +89,8 @@ def analyze(
     """
     files = _find(paths, rank)
     outcomes = digest_files(files, jobs=jobs, rank=rank, progress=progress)
-    report = assemble(_digests(outcomes), notes=_failures(files, outcomes), steps=steps)
+    notes = [*_about_engine(), *_failures(files, outcomes)]
+    report = assemble(_digests(outcomes), notes=notes, steps=steps)
     if strict:
         _require_whole(report)
     return report
@@ -162,6 +163,15 @@ def _failures(files: list[Path], outcomes: list[Outcome]) -> list[Note]:
         )
         for file, error in failed
     ]
+
+
+def _about_engine() -> Iterator[Note]:
+    if not is_built():
+        yield Note(
+            "native_engine_missing",
+            "traces are read with the slower engine, as there was no C compiler when "
+            "traceparse was installed; install one, and traceparse again",
+        )
 
 
 def _require_whole(report: Report) -> None:

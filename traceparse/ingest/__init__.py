@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from traceparse.ingest.collect import STEP_MARK
 from traceparse.ingest.header import Header
 from traceparse.ingest.health import LOSSES, FileHealth
+from traceparse.ingest.native import is_built
+from traceparse.ingest.routes import STEP_MARK
 from traceparse.ingest.source import find, path_text
 from traceparse.ingest.trace import RankTrace, read_trace, read_traces
 
@@ -15,6 +16,7 @@ __all__ = [
     "Header",
     "RankTrace",
     "find",
+    "is_built",
     "path_text",
     "read_trace",
     "read_traces",

@@ -17,6 +17,7 @@ from traceparse.ingest.apart import Apart, take_apart
 from traceparse.ingest.closing import OVERLAP, goes_on, may_follow, rest_of_document
 from traceparse.ingest.decode import Event, decode_block, is_json
 from traceparse.ingest.envelope import read_opening, read_trailer
+from traceparse.ingest.native import CLOSED, MORE, NativeEngine
 from traceparse.ingest.repair import Repaired, repair
 from traceparse.ingest.split import (
     NEXT_OBJECT,
@@ -36,6 +37,7 @@ __all__ = ["Document"]
 _HEADER = re.compile(rb'"schemaVersion"\s*:')
 _LAST_EVENT = "Record Window End"  # libkineto's and torch's last event
 _PIECE = 2 << 20  # bytes that are taken apart at a time
+_DOUBTFUL_PIECE = 1 << 16  # the same, where the native engine stopped: it goes on behind
 _PATIENCE = 1 << 20  # of text without a whole event before that is taken for damage
 _MOST_ENDS = 8  # places where the last event may end that are tried
 
@@ -43,13 +45,15 @@ _MOST_ENDS = 8  # places where the last event may end that are tried
 class Document:
     """The events of one document, in order, by :meth:`batches`; then its facts.
 
+    What ``native`` takes goes to its collector at once and is in no batch.
+
     ``header`` holds the top-level keys other than ``traceEvents`` (complete only after the
     last batch); ``damage`` says in words what was wrong, ``truncated`` whether the end is
     missing; ``undecodable`` counts events that could not be read, ``repaired`` those that
     could after a repair, by its name; ``headers_inside`` counts headers among the events.
     """
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: Window, native: NativeEngine | None = None) -> None:
         self.header: dict[str, Any] = {}
         self.layout = ""
         self.truncated = False
@@ -58,10 +62,12 @@ class Document:
         self.headers_inside = 0
         self.repaired = Repaired()
         self._window = window
-        self._last_name = ""
+        self._native = native
+        self._last_name: str | None = ""
         self._closes = True
         self._is_list = False
         self._is_stuck = False
+        self._follows_comma = False
 
     def batches(self) -> Iterator[list[Event]]:
         """Decode the document from its first event to its last.
@@ -76,8 +82,7 @@ class Document:
         self.header.update(opening.facts)
         self._is_list = opening.is_list
         self.damage.extend([opening.damage] if opening.damage else [])
-        while len(window.text) < OVERLAP and window.fill():
-            pass  # enough to see how the first event is laid out
+        window.hold(OVERLAP)  # enough to see how the first event is laid out
         seams = find_seams(window.text)
         self.layout = layout_of(
             window.text, seams, opening.first_bytes, is_list=opening.is_list
@@ -85,6 +90,8 @@ class Document:
         ended = False
         while not ended:
             events, ended = self._next(seams)
+            if self._native and (events or ended):
+                self._native.flush()  # these come first
             if events:
                 self._last_name = events[-1].name
             yield events
@@ -103,7 +110,11 @@ class Document:
         if self._is_stuck or len(window.text) < window.block:
             window.fill()
         self._is_stuck = False
-        if isinstance(seams, LineSeams):
+        if self._native:
+            ended = self._next_natively(self._native)
+            if ended is not None:
+                return [], ended
+        elif isinstance(seams, LineSeams):
             seam = seams.last(window.text)
             events = decode_block(window.text[: seam.end]) if seam else None
             if seam and events is not None:
@@ -111,9 +122,29 @@ class Document:
                 return events, False
         return self._next_by_outline(seams)
 
+    def _next_natively(self, native: NativeEngine) -> bool | None:
+        """Let the native engine take what it can; say whether that was the last event.
+
+        ``None`` if the next event is not for it.
+        """
+        window = self._window
+        taken, ended = native.take(window.text), False
+        at = taken.at
+        if taken.status == CLOSED:
+            ended = self._closes_at(at)
+            if not ended:
+                native.give_back()
+            at = at + 1 if ended else taken.last
+            native.flush(window.text)
+        if at:
+            self._last_name = None  # the engine knows it
+            self._follows_comma = True
+        window.drop(at)
+        return ended if ended or (at and taken.status == MORE) else None
+
     def _next_by_outline(self, seams: Seams) -> tuple[list[Event], bool]:
         window = self._window
-        shape = _outline_of_some(window.text)
+        shape = _outline_of_some(window.text, _DOUBTFUL_PIECE if self._native else _PIECE)
         ended = shape.end >= 0
         nothing = not ended and not shape.commas.size
         if (ended and not self._closes_at(shape.end)) or (nothing and self._is_torn(seams)):
@@ -130,8 +161,10 @@ class Document:
             return self._next_by_seams(seams)
         window.drop(cut.following)
         if not ended:
+            self._follows_comma = self._follows_comma or bool(cut.following)
             return events, self._stop_if_stuck(events, seams, stuck=not cut.following)
-        if commas and not text[commas[-1] + 1 : shape.end].strip():
+        begin = commas[-1] + 1 if commas else 0
+        if (begin or self._follows_comma) and not text[begin : shape.end].strip():
             self.repaired["trailing_comma"] += 1
         return events, True
 
@@ -140,8 +173,7 @@ class Document:
         window = self._window
         if window.text[place : place + 1] != b"]":
             return False
-        while len(window.text) <= place + OVERLAP and window.fill():
-            pass
+        window.hold(place + 1 + OVERLAP)
         return may_follow(window.text[place + 1 : place + OVERLAP], is_list=self._is_list)
 
     def _is_torn(self, seams: Seams) -> bool:
@@ -264,6 +296,8 @@ class Document:
     def _close(self, events: list[Event]) -> None:
         """Take a file whose last event is there for whole, though its brackets do not close."""
         last = events[-1].name if events else self._last_name
+        if last is None and self._native:
+            last = self._native.last_name
         if last == _LAST_EVENT and not self._window.source.damage:
             self.truncated = False
             self._closes = False
@@ -298,10 +332,10 @@ class Document:
                 return True
 
 
-def _outline_of_some(text: bytes) -> Outline:
+def _outline_of_some(text: bytes, size: int) -> Outline:
     """Outline as much of a window as has any whole event."""
-    shape = outline(text[:_PIECE])
-    if shape.end < 0 and not shape.commas.size and len(text) > _PIECE:
+    shape = outline(text[:size])
+    if shape.end < 0 and not shape.commas.size and len(text) > size:
         return outline(text)
     return shape
 

@@ -1,7 +1,7 @@
 """A source of bytes to columns: the interface that every engine has.
 
-``scan`` is the whole of it: what it returns does not say which engine ran. There is one now,
-made of msgspec; a native one will return the same.
+``scan`` is the whole of it: what it returns does not say which engine ran, the native one or
+the one made of msgspec.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from traceparse.errors import InputError
 from traceparse.ingest.collect import Collector
 from traceparse.ingest.document import Document
+from traceparse.ingest.native import NativeEngine, engine
 from traceparse.ingest.source import Source
 from traceparse.ingest.window import BLOCK, Window
 from traceparse.tables import ArrowTable
@@ -79,10 +80,14 @@ def scan(source: Source, extras: frozenset[str], *, block: int = BLOCK) -> Itera
 
 
 def _scan_document(window: Window, extras: frozenset[str]) -> Scan:
-    document = Document(window)
     collector = Collector(extras)
+    native = None
+    if engine() == "native":
+        native = NativeEngine(collector, with_counters="counters" in extras)
+    document = Document(window, native)
     for events in document.batches():
-        collector.add(events)
+        if events:
+            collector.add(events)
     window.skip_blanks()
     if document.undecodable:
         collector.skipped["undecodable"] += document.undecodable

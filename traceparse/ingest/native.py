@@ -1,0 +1,319 @@
+"""The native engine: events that are valid JSON go straight from text to columns.
+
+The scanner (``_scanner.c``) reads as long as every event is beyond doubt, and stops in front of
+the first that is not: that one is the Python engine's. So the two never disagree, and where no
+scanner was built the Python engine does all of it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from traceparse.errors import UsageError
+from traceparse.ingest.collect import Collector, device_of, label_of
+from traceparse.ingest.numbers import UNUSABLE
+from traceparse.ingest.routes import Route, depends_on_event, route, route_of_event
+from traceparse.ingest.store import Int32s
+from traceparse.intervals import Int64s
+
+if TYPE_CHECKING:
+    from traceparse.ingest._scanner import Scanner
+
+__all__ = ["CLOSED", "DOUBTFUL", "MORE", "NativeEngine", "Taken", "engine", "is_built"]
+
+MORE, CLOSED, DOUBTFUL, _FULL = range(4)  # why a scan ended
+_HAS_STREAM, _HAS_CORRELATION, _HAS_EXTERNAL, _HAS_FRACTION, _UNFINISHED = 1, 2, 4, 8, 16
+_CAPACITY: Final = 1 << 15  # rows that are collected at a time
+_MOST_TEXTS: Final = 1 << 16
+_MOST_BYTES: Final = 1 << 24
+_UNKNOWN = -2
+
+
+def _scanner_type() -> type[Scanner] | None:
+    """Return the scanner, if there was a compiler when this was installed."""
+    try:
+        from traceparse.ingest._scanner import Scanner  # noqa: PLC0415 - it may not be there
+    except ImportError:
+        return None
+    return Scanner
+
+
+def is_built() -> bool:
+    """Say whether there was a compiler for the native engine."""
+    return _scanner_type() is not None
+
+
+def engine() -> str:
+    """Return which engine reads: ``native``, or ``msgspec`` where no scanner was built.
+
+    ``TRACEPARSE_ENGINE`` chooses.
+
+    Raises
+    ------
+    UsageError
+        It names no engine, or one that is not there.
+    """
+    wanted = os.environ.get("TRACEPARSE_ENGINE") or ("native" if is_built() else "msgspec")
+    if wanted not in ("native", "msgspec"):
+        raise UsageError(f"TRACEPARSE_ENGINE={wanted}: no such engine; use native or msgspec")
+    if wanted == "native" and not is_built():
+        raise UsageError(
+            "TRACEPARSE_ENGINE=native: it was not built, for want of a C compiler; install "
+            "one and traceparse again, or use msgspec"
+        )
+    return wanted
+
+
+class Taken(NamedTuple):
+    """How far a text was read: up to ``at``; ``last`` is where the last event taken begins."""
+
+    status: int
+    at: int
+    last: int
+
+
+_TYPES: Final = ("i8", "i8", "u8", "u8", "u8", *("i4",) * 6, "u1", "2i8")
+
+
+class _Rows(NamedTuple):
+    """What the scanner fills: times in ns, ids as they are, all else as ids of its texts."""
+
+    starts: Int64s
+    lasts: Int64s
+    streams: npt.NDArray[np.uint64]
+    correlations: npt.NDArray[np.uint64]
+    externals: npt.NDArray[np.uint64]
+    kinds: Int32s
+    names: Int32s
+    pids: Int32s
+    tids: Int32s
+    devices: Int32s
+    collectives: Int32s
+    flags: npt.NDArray[np.uint8]
+    args: Int64s
+
+    @classmethod
+    def empty(cls, size: int) -> _Rows:
+        """Return columns of so many rows."""
+        return cls(*(np.zeros(size, kind) for kind in _TYPES))
+
+    def of(self, chosen: slice | npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> _Rows:
+        """Return some of the rows."""
+        return _Rows(*(column[chosen] for column in self))  # type: ignore[arg-type]
+
+
+class _Lookup:
+    """What the scanner's texts mean elsewhere, computed for each when it is first asked for."""
+
+    def __init__(
+        self, compute: Callable[[list[object]], Sequence[int] | Int32s], *, none: int
+    ) -> None:
+        self._compute = compute
+        self._known = np.empty(_MOST_TEXTS + 1, np.int32)
+        self._none = none
+        self.forget()
+
+    def forget(self) -> None:
+        """Compute all anew."""
+        self._known[:-1] = _UNKNOWN
+        self._known[-1] = self._none  # id -1 is no text
+
+    def of(self, ids: Int32s, values: list[object]) -> Int32s:
+        """Return what these ids mean, given the value of each text."""
+        is_fresh = np.zeros(self._known.size, np.bool_)
+        is_fresh[ids] = True
+        fresh = np.flatnonzero(is_fresh & (self._known == _UNKNOWN))
+        if fresh.size:
+            self._known[fresh] = self._compute([values[text] for text in fresh.tolist()])
+        found: Int32s = self._known[ids]
+        return found
+
+
+class NativeEngine:
+    """Takes events off texts, into the collector of their file."""
+
+    def __init__(self, collector: Collector, *, with_counters: bool = False) -> None:
+        self._collector = collector
+        self._with_counters = with_counters
+        self._rows = _Rows.empty(_CAPACITY)
+        scanner = _scanner_type()
+        assert scanner is not None  # as engine() has found
+        self._scanner = scanner(
+            self._rows, _CAPACITY, _MOST_TEXTS, _MOST_BYTES, secrets.randbits(64)
+        )
+        self._num_rows = 0
+        self._values: list[object] = []  # of the scanner's texts
+        self._ways: list[Route] = []  # of its kinds
+        store = collector.store
+        self._epoch = store.epoch
+        self._texts = _Lookup(lambda values: store.ids(map(str, values)), none=-1)
+        self._labels = _Lookup(lambda values: store.ids(map(label_of, values)), none=-1)
+        self._devices = _Lookup(lambda values: store.ids(map(device_of, values)), none=-1)
+        self._moves: dict[Route, _Lookup] = {}  # of ways that a name may change
+        self._last_name = ""
+
+    def take(self, text: bytes) -> Taken:
+        """Take events off the front of a text that begins between two of them.
+
+        If it is ``CLOSED``, the last one is not handed on before :meth:`flush`: whether the
+        bracket behind it closes the list, this does not know.
+        """
+        at = last = 0
+        cleared_at = -1
+        while True:
+            status, self._num_rows, at, last = self._scanner.scan(text, at, self._num_rows)
+            if status != _FULL:
+                break
+            if self._num_rows < _CAPACITY and at == cleared_at:
+                status = DOUBTFUL  # an event that has no room anywhere
+                break
+            if self._num_rows < _CAPACITY:
+                cleared_at = at
+                self.flush(text)
+                self._forget_texts()
+            else:
+                self.flush(text)
+        if self._with_counters and status != CLOSED:
+            self.flush(text)
+        return Taken(status, at, last)
+
+    def give_back(self) -> None:
+        """Forget the event that was taken last."""
+        self._num_rows -= 1
+
+    @property
+    def last_name(self) -> str:
+        """The name of the event that was taken last."""
+        if self._num_rows:
+            self._learn()
+            return str(self._values[self._rows.names[self._num_rows - 1]])
+        return self._last_name
+
+    def flush(self, text: bytes = b"") -> None:
+        """Hand on what was taken; ``text`` is what the arguments of counters are in."""
+        if not self._num_rows:
+            return
+        self._last_name = self.last_name
+        rows = self._rows.of(slice(self._num_rows))
+        self._num_rows = 0
+        self._collector.events += rows.kinds.size
+        self._make_room()
+        for table, order, categories in self._collector.by_table(self._by_way(rows)):
+            if table == "counters":
+                self._add_counters(rows.of(order), text)
+            else:
+                self._add_spans(table, rows.of(order), categories)
+
+    def _make_room(self) -> None:
+        store = self._collector.store
+        store.make_room()
+        if self._epoch != store.epoch:
+            self._epoch = store.epoch
+            for lookup in (self._texts, self._labels, self._devices):
+                lookup.forget()
+
+    def _learn(self) -> None:
+        """Decode the texts that are new, and find the ways of the kinds that are."""
+        texts = self._scanner.texts(len(self._values))
+        self._values += msgspec.json.decode(b"[" + b",".join(texts) + b"]")
+        for phase, category in self._scanner.kinds(len(self._ways)):
+            name = None if category < 0 else self._values[category]
+            self._ways.append(route(self._values[phase], name))
+
+    def _forget_texts(self) -> None:
+        self._scanner.clear()
+        self._values.clear()
+        self._ways.clear()
+        for lookup in (self._texts, self._labels, self._devices, *self._moves.values()):
+            lookup.forget()
+
+    def _by_way(self, rows: _Rows) -> dict[Route, Int64s]:
+        found: dict[Route, list[Int64s]] = defaultdict(list)
+        for kind in np.flatnonzero(np.bincount(rows.kinds)).tolist():
+            way, places = self._ways[kind], np.flatnonzero(rows.kinds == kind)
+            if depends_on_event(way):
+                is_moved = self._move(way).of(rows.names[places], self._values) == 1
+                if is_moved.any():
+                    name = str(self._values[rows.names[places[is_moved][0]]])
+                    found[route_of_event(way, name)].append(places[is_moved])
+                    places = places[~is_moved]
+            found[way].append(places)
+        return {way: np.concatenate(groups) for way, groups in found.items()}
+
+    def _move(self, way: Route) -> _Lookup:
+        """Return what says 1 of names of events that go another way."""
+        if way not in self._moves:
+            self._moves[way] = _Lookup(
+                lambda names: [route_of_event(way, str(name)) != way for name in names], none=0
+            )
+        return self._moves[way]
+
+    def _add_spans(self, table: str, rows: _Rows, categories: Int32s) -> None:
+        collector, put = self._collector, partial(self._collector.store.append, table)
+        has_fraction = bool((rows.flags & _HAS_FRACTION).any())
+        usable = collector.add_times(table, rows.starts, rows.lasts, whole_us=not has_fraction)
+        if not usable.any():
+            return
+        if not usable.all():
+            rows = rows.of(usable)
+            categories = categories[usable]
+        put(name=self._texts.of(rows.names, self._values), category=categories)
+        if table != "device_events":
+            put(
+                pid=self._labels.of(rows.pids, self._values),
+                tid=self._labels.of(rows.tids, self._values),
+            )
+        if table == "python_functions":
+            return
+        collector.unfinished += int(np.count_nonzero(rows.flags & _UNFINISHED))
+        if table == "annotations":
+            return
+        put(external_id=_ids(rows.externals, rows.flags & _HAS_EXTERNAL != 0))
+        if table == "ops":
+            return
+        put(correlation=_ids(rows.correlations, rows.flags & _HAS_CORRELATION != 0))
+        if table == "device_events":
+            put(
+                stream=_numbers(rows.streams, rows.flags & _HAS_STREAM != 0),
+                collective=self._texts.of(rows.collectives, self._values),
+                device=self._devices_of(rows),
+            )
+
+    def _devices_of(self, rows: _Rows) -> Int32s:
+        found = self._devices.of(
+            np.where(rows.devices < 0, rows.pids, rows.devices), self._values
+        )
+        found[found < 0] = self._collector.store.ids([device_of(None)])[0]
+        return found
+
+    def _add_counters(self, rows: _Rows, text: bytes) -> None:
+        good = rows.starts > UNUSABLE
+        self._collector.skipped["time_missing"] += int(np.count_nonzero(~good))
+        places = rows.args[good].tolist()
+        store = self._collector.store
+        store.append(
+            "counters",
+            start_ns=rows.starts[good],
+            name=self._texts.of(rows.names[good], self._values),
+            pid=self._labels.of(rows.pids[good], self._values),
+            values=store.ids(text[start:end].decode() for start, end in places),
+        )
+
+
+def _numbers(values: npt.NDArray[np.uint64], is_there: npt.NDArray[np.bool_]) -> pa.Array:
+    return pa.array(values, mask=~is_there)
+
+
+def _ids(values: npt.NDArray[np.uint64], is_there: npt.NDArray[np.bool_]) -> pa.Array:
+    """Make a column of ids; 0 means none."""
+    return _numbers(values, is_there & (values != 0))
