@@ -1,7 +1,7 @@
 """How fast is traceparse, and in how much memory, next to other tools?
 
-``python tools/bench.py load [PATH] [--repeat 5] [--json FILE]`` times the loading of one trace
-file, prints a table and writes all samples as JSON.
+``python tools/bench.py load [PATH] [--size MB] [--repeat 5] [--json FILE]`` times the loading
+of one trace file, or of a large one made of it, prints a table and writes all samples as JSON.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.bench_facts import BenchError  # noqa: E402
+from tools.bench_facts import BenchError, default_trace  # noqa: E402
 from tools.bench_load import load  # noqa: E402
+from tools.bench_make import larger_trace  # noqa: E402
 
 __all__ = ["main", "write_json"]
 
@@ -42,6 +43,13 @@ def _at_least_one(text: str) -> int:
     return number
 
 
+def _load(wanted: argparse.Namespace) -> dict[str, Any]:
+    path = wanted.path or default_trace()
+    if wanted.size:
+        path = larger_trace(path, wanted.size, wanted.layout)
+    return load(path, wanted.repeat)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench.py", description=__doc__)
     benchmarks = parser.add_subparsers(dest="benchmark", required=True)
@@ -53,12 +61,20 @@ def _parser() -> argparse.ArgumentParser:
         "--repeat", type=_at_least_one, default=5, help="runs an engine (default: 5)"
     )
     command.add_argument(
+        "--size", type=_at_least_one, metavar="MB", help="first make a trace so large of it"
+    )
+    command.add_argument(
+        "--layout",
+        default="k-old",
+        help="the layout of that trace (default: k-old, libkineto's)",
+    )
+    command.add_argument(
         "--json",
         type=Path,
         default=ROOT / "bench-out" / "load.json",
         help="where the samples go (default: bench-out/load.json)",
     )
-    command.set_defaults(run=lambda wanted: load(wanted.path, wanted.repeat))
+    command.set_defaults(run=_load)
     return parser
 
 

@@ -7,6 +7,7 @@ Only the standard library is imported before the clock starts, and only by the e
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 import time
@@ -41,10 +42,15 @@ def _traceparse(path: str) -> Load:
     return lambda: ingest.read_trace(path)
 
 
+def _traceparse_msgspec(path: str) -> Load:
+    os.environ["TRACEPARSE_ENGINE"] = "msgspec"
+    return _traceparse(path)
+
+
 def _traceparse_all(path: str) -> Load:
     import_module("pandas")
     ingest = import_module("traceparse.ingest")
-    extras = import_module("traceparse.ingest.collect").EXTRAS
+    extras = import_module("traceparse.ingest.routes").EXTRAS
     return lambda: ingest.read_trace(path, extras=extras)
 
 
@@ -99,6 +105,11 @@ def _hta(path: str) -> Load:
     return lambda: parser.parse_trace_dataframe(path, config)
 
 
+def _tracelens(path: str) -> Load:
+    loader = import_module("TraceLens.util").DataLoader
+    return lambda: loader.load_data(path)
+
+
 def _frame(parsed: Any) -> Counts:  # noqa: ANN401 - (metadata, DataFrame, symbols)
     return {"rows": len(parsed[1])}
 
@@ -110,9 +121,13 @@ def _nothing(_: object) -> Counts:
 _OURS = ("traceparse", "msgspec", "pyarrow")
 ENGINES = {
     "traceparse": Engine("traceparse read_trace", _OURS, _traceparse, _tables),
+    "traceparse-msgspec": Engine(
+        "... with the msgspec engine", _OURS, _traceparse_msgspec, _tables
+    ),
     "traceparse-all": Engine("traceparse, all tables", _OURS, _traceparse_all, _tables),
     "analyze": Engine("traceparse analyze", (*_OURS, "typer", "rich"), _analyze, _nothing),
     "json": Engine("json.load", (), _json, _document),
+    "tracelens": Engine("TraceLens DataLoader", ("TraceLens",), _tracelens, _document),
     "hta": Engine("HTA parse_trace_dataframe", ("hta", "pandas"), _hta, _frame),
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.bench_child import ENGINES
-from tools.bench_facts import default_trace, machine, trace_facts, versions
+from tools.bench_facts import machine, trace_facts, versions
 from tools.bench_runs import Plan, Result, time_engines
 from tools.bench_table import Figures, Goal, figures, goals_text, table
 
@@ -28,9 +28,8 @@ rounds to microseconds. traceparse keeps what it analyzes, to the nanosecond; "a
 python_function and counter events as well."""
 
 
-def load(path: Path | None, repeat: int) -> dict[str, Any]:
+def load(path: Path, repeat: int) -> dict[str, Any]:
     """Time every engine on the file, print the table, return all there is to keep."""
-    path = path or default_trace()
     facts = trace_facts(path)
     plan = Plan(path, tuple(ENGINES), repeat)
     busy_before = os.getloadavg()[0]
@@ -73,9 +72,17 @@ def _engines(
 
 
 def load_goals(rows: Mapping[str, Figures]) -> list[Goal]:
-    """Return what is promised of ``traceparse analyze`` against HTA's loader."""
-    row = rows["analyze"]
+    """Return what is promised against HTA's loader and Python's."""
+    row, reader = rows["analyze"], rows["traceparse"]
     return [
+        Goal("native engine against HTA's loader", reader["times_hta"], 30, is_least=True),
+        Goal("... against json.load", reader["times_json"], 14, is_least=True),
+        Goal(
+            "msgspec engine against HTA's loader",
+            rows["traceparse-msgspec"]["times_hta"],
+            5.5,
+            is_least=True,
+        ),
         Goal("analyze against HTA's loader, by load", row["times_hta"], 4, is_least=True),
         Goal("... by whole process", row["times_hta_process"], 4, is_least=True),
         Goal("analyze, peak RSS / size", row["rss_ratio"], 3, is_least=False),

@@ -18,11 +18,10 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -96,10 +95,10 @@ def value_of(event: dict[str, Any]) -> dict[str, Any]:
 class Tries:
     """Texts given to a scanner; ``num_taken`` of their events it took, and they are right."""
 
-    def __init__(self, scanner: ModuleType) -> None:
+    def __init__(self, scanner_type: Callable[..., Any]) -> None:
         kinds = ("i8", "i8", "u8", "u8", "u8", *("i4",) * 6, "u1", "2i8")
         self.columns = [np.zeros(_CAPACITY, kind) for kind in kinds]
-        self.scanner = scanner.Scanner(
+        self.scanner = scanner_type(
             self.columns, _CAPACITY, _MOST_TEXTS, _MOST_BYTES, 0x1234567
         )
         self.num_taken = 0
@@ -166,10 +165,10 @@ def _mutated(pool: Sequence[bytes], rng: Random) -> tuple[bytes, int]:
     return text, rng.randrange(len(text) + 1) if rng.random() < 0.1 else 0
 
 
-def _fuzz(scanner: ModuleType, seconds: float, seed: int) -> int:
+def _fuzz(scanner_type: Callable[..., Any], seconds: float, seed: int) -> int:
     pool = [text for text in map(_inside, read_seeds(_SEEDS)) if b"{" in text]
     rng = Random(seed)  # noqa: S311 - to be repeated, not to be secret
-    tries, num, ends = Tries(scanner), 0, time.monotonic() + seconds
+    tries, num, ends = Tries(scanner_type), 0, time.monotonic() + seconds
     while time.monotonic() < ends:
         text, at = _mutated(pool, rng)
         num += 1
@@ -188,13 +187,14 @@ def _fuzz(scanner: ModuleType, seconds: float, seed: int) -> int:
 # -- under the sanitizers
 
 
-def _load(path: str) -> ModuleType:
+def _scanner_type(path: str) -> Callable[..., Any]:
     spec = importlib.util.spec_from_file_location("traceparse.ingest._scanner", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    found: Callable[..., Any] = module.Scanner
+    return found
 
 
 def _run_sanitized(arguments: Sequence[str]) -> int:
@@ -233,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     wanted = parser.parse_args(given)
     if built := os.environ.get(_BUILT):
-        return _fuzz(_load(built), wanted.seconds, wanted.seed)
+        return _fuzz(_scanner_type(built), wanted.seconds, wanted.seed)
     return _run_sanitized(given)
 
 

@@ -10,11 +10,15 @@ import sys
 import pytest
 import zstandard
 
-from tools import bench, bench_child, bench_facts, bench_load, bench_runs
+from tests.contract.places import HAND
+from tools import bench, bench_child, bench_facts, bench_load, bench_make, bench_runs
 from tools.bench_child import ENGINES, Engine, measure, peak_rss_bytes
 from tools.bench_facts import BenchError, default_trace, size_of, versions
+from tools.bench_make import make_trace
 from tools.bench_runs import EngineFailedError, Plan, Result, run_child, time_engines
 from tools.bench_table import Goal, figures, goals_text, table
+from tools.layouts import LAYOUTS, Num
+from traceparse.ingest import read_trace
 
 EVENTS = [
     {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},
@@ -363,9 +367,73 @@ def test_versions_name_only_what_is_installed(monkeypatch):
     assert versions().keys() - {"commit"} == {"pytest"}
 
 
-def test_goals_are_those_of_the_whole_command():
-    rows = figures(faked({"analyze": [1], "hta": [9]}), 10**8)
+def test_goals_are_those_of_loading_and_of_the_whole_command():
+    times = {"traceparse": [0.5], "traceparse-msgspec": [2], "analyze": [1], "json": [5]}
+    rows = figures(faked({**times, "hta": [9]}), 10**8)
 
     goals = bench_load.load_goals(rows)
 
-    assert [(goal.value, goal.is_met) for goal in goals] == [(9, True), (5, True), (3, False)]
+    assert [(goal.value, goal.is_met) for goal in goals] == [
+        (18, False),
+        (10, False),
+        (4.5, False),
+        (9, True),
+        (5, True),
+        (3, False),
+    ]
+
+
+def test_the_msgspec_engine_is_timed_when_it_is_asked_for(trace, monkeypatch):
+    monkeypatch.setenv("TRACEPARSE_ENGINE", "native")  # to be restored
+    found = measure(ENGINES["traceparse-msgspec"], str(trace))
+    assert os.environ["TRACEPARSE_ENGINE"] == "msgspec"
+    assert found["rows"] == 2
+
+
+# -- large traces
+
+
+STORED = HAND / "two-devices" / "k-old.json"
+
+
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("list", "leg")])
+def test_a_large_trace_repeats_a_small_one(tmp_path, layout):
+    source = json.loads(STORED.read_text(), parse_float=Num)
+    small, large = tmp_path / "small.json", tmp_path / "large.json"
+    make_trace(source, small, size=1, layout=layout)
+    make_trace(source, large, size=5 * small.stat().st_size, layout=layout)
+    one, many = json.loads(small.read_text()), json.loads(large.read_text())
+    assert {k: v for k, v in one.items() if k != "traceEvents"} == {
+        k: v for k, v in many.items() if k != "traceEvents"
+    }
+    before, after = read_trace(STORED), read_trace(large)
+    times = after.health.events // before.health.events
+    assert times >= 4
+    for name, rows in before.tables.items():
+        assert after.tables[name].num_rows == times * rows.num_rows
+    events = after.tables["device_events"]
+    lasts = [end - start for start, end in zip(*spans(before), strict=True)]
+    assert [end - start for start, end in zip(*spans(after), strict=True)] == times * lasts
+    assert len(set(events["correlation"].to_pylist())) == times * len(
+        set(before.tables["device_events"]["correlation"].to_pylist())
+    )
+    assert after.health.repaired == {}
+
+
+def spans(trace):
+    events = trace.tables["device_events"]
+    return events["start_ns"].to_pylist(), events["end_ns"].to_pylist()
+
+
+def test_a_large_trace_is_made_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench_make, "ROOT", tmp_path)
+    made = bench_make.larger_trace(STORED, 1, "k-new")
+    assert made == tmp_path / "bench-out" / "traces" / "k-old-k-new-1MB.json"
+    assert made.stat().st_size > 10**6
+    made.write_text("kept")
+    assert bench_make.larger_trace(STORED, 1, "k-new").read_text() == "kept"
+
+
+def test_no_such_layout(tmp_path):
+    with pytest.raises(BenchError, match="no such layout: k-odd; there are k-2021, k-old"):
+        make_trace({"traceEvents": []}, tmp_path / "t.json", size=1, layout="k-odd")
