@@ -64,7 +64,9 @@ def _analyze(path: str) -> Load:
     app = import_module("traceparse.cli").app
     for module in ("traceparse.engine", "traceparse.report.json_text"):
         import_module(module)
-    return lambda: app(["analyze", path, "--json", "--quiet"], standalone_mode=False)
+    return lambda: app(
+        ["analyze", path, "--json", "--quiet", "--no-cache"], standalone_mode=False
+    )
 
 
 def _json(path: str) -> Load:

@@ -30,7 +30,7 @@ def measure(path: str, out: str) -> dict[str, Any]:
     begun = time.perf_counter()
     status, message = 0, ""
     try:
-        app(["analyze", path, "--out", out, "--jobs", "1"], standalone_mode=False)
+        app(["analyze", path, "--out", out, "--jobs", "1", "--no-cache"], standalone_mode=False)
     except TraceparseError as error:
         status, message = error.exit_status, str(error)
     seconds = time.perf_counter() - begun

@@ -74,6 +74,20 @@ def test_steps_and_rank_are_passed_on(tmp_path):
     _run(path, "--steps", "x", fails=UsageError)
 
 
+def test_what_was_digested_is_kept_where_it_is_wanted(tmp_path, monkeypatch):
+    path = write_rank(tmp_path, 0, 1)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    first = _run(path, "--json", "--no-cache").stdout
+    assert not (tmp_path / "user").exists()
+    assert _run(path, "--json", "--cache", tmp_path / "here").stdout == first
+    assert not (tmp_path / "user").exists()
+    assert len(list((tmp_path / "here").glob("*.parquet"))) == 1
+    for _ in range(2):
+        assert _run(path, "--json").stdout == first
+        assert len(list((tmp_path / "user" / "traceparse").glob("*.parquet"))) == 1
+    _run(path, "--cache", tmp_path, "--no-cache", fails=UsageError)
+
+
 def test_names_in_a_trace_cannot_drive_the_terminal(tmp_path):
     folder = tmp_path / "[red]\x1b[31m"
     folder.mkdir()

@@ -11,6 +11,7 @@ import typer
 from traceparse.cli.progress import shown_progress
 from traceparse.cli.show import show_report
 from traceparse.cli.words import parse_steps
+from traceparse.errors import UsageError
 
 __all__ = ["analyze"]
 
@@ -38,6 +39,15 @@ def analyze(
     jobs: Annotated[
         int, typer.Option(min=0, help="Processes that read traces; 0: one a processor.")
     ] = 0,
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Keep what was digested here, not in the user's cache folder."
+        ),
+    ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Read every trace, and keep nothing.")
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse input that is incomplete or damaged.")
     ] = False,
@@ -50,10 +60,13 @@ def analyze(
 ) -> None:
     """Report where the time of a job went, from its traces."""
     wanted = None if steps is None else parse_steps(steps)
+    if cache and no_cache:
+        raise UsageError("--cache and --no-cache contradict each other; give one of them")
     from traceparse.tables import spare_pandas
 
     spare_pandas()
     from traceparse.engine import analyze as run_analysis
+    from traceparse.engine import default_folder
 
     with shown_progress(quiet=quiet) as progress:
         report = run_analysis(
@@ -62,6 +75,7 @@ def analyze(
             rank=rank,
             strict=strict,
             jobs=jobs or os.cpu_count() or 1,
+            cache=None if no_cache else cache or default_folder(),
             progress=progress,
         )
     show_report(report, as_json=as_json, quiet=quiet, out=out)

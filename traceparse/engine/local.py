@@ -17,14 +17,18 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+import pyarrow as pa
+
+from traceparse.engine.cache import Cache
 from traceparse.errors import TraceparseError
 from traceparse.ingest import read_traces
-from traceparse.rank import RankDigest, digest
+from traceparse.rank import RankDigest, digest, from_table, to_table
 from traceparse.tables import spare_pandas
 
 __all__ = ["Outcome", "Progress", "digest_files"]
 
 Outcome: TypeAlias = list[RankDigest] | TraceparseError
+_Packed: TypeAlias = bytes | TraceparseError
 _Counter: TypeAlias = "Synchronized[int]"
 _POLL_S = 0.1
 
@@ -53,24 +57,50 @@ class _Silent:
 
 
 def digest_files(
-    paths: Sequence[Path], *, jobs: int, rank: int | None, progress: Progress | None
+    paths: Sequence[Path],
+    *,
+    jobs: int,
+    rank: int | None,
+    progress: Progress | None,
+    cache: Cache | None = None,
 ) -> list[Outcome]:
     """Digest every file, in the order given; an error takes the place of its digests.
 
-    With ``jobs`` above 1 that many processes work, the largest file first.
+    With ``jobs`` above 1 that many processes work, the largest file first. What the cache
+    holds is not read again; what it does not is put there.
     """
     shown = progress or _Silent()
     sizes = [_size(path) for path in paths]
     shown.start(len(paths), sum(sizes))
-    if min(jobs, len(paths)) <= 1:
-        outcomes = []
-        for path in paths:
-            outcomes.append(_digest_file(path, rank, shown.advance))
+    found: dict[int, Outcome] = {}
+    for index, path in enumerate(paths):
+        kept = cache.get(path, rank) if cache else None
+        if kept is not None:
+            found[index] = kept
+            shown.advance(sizes[index])
             shown.file_done()
-        return outcomes
-    largest_first = sorted(range(len(paths)), key=lambda index: -sizes[index])
-    found = dict(_in_processes(paths, largest_first, jobs=jobs, rank=rank, shown=shown))
+    missing = sorted(set(range(len(paths))) - found.keys(), key=lambda index: -sizes[index])
+    for index, outcome in _digested(paths, missing, jobs=jobs, rank=rank, shown=shown):
+        found[index] = outcome
+        if cache and not isinstance(outcome, TraceparseError):
+            cache.put(paths[index], rank, outcome)
+        shown.file_done()
     return [found[index] for index in range(len(paths))]
+
+
+def _digested(
+    paths: Sequence[Path],
+    order: Sequence[int],
+    *,
+    jobs: int,
+    rank: int | None,
+    shown: Progress,
+) -> Iterator[tuple[int, Outcome]]:
+    if min(jobs, len(order)) > 1:
+        yield from _in_processes(paths, order, jobs=jobs, rank=rank, shown=shown)
+        return
+    for index in order:
+        yield index, _digest_file(paths[index], rank, shown.advance)
 
 
 def _size(path: Path) -> int:
@@ -100,11 +130,11 @@ def _in_processes(
     read = context.Value("q", 0)
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
-        min(jobs, len(paths)), mp_context=context, initializer=_share, initargs=(read,)
+        min(jobs, len(order)), mp_context=context, initializer=_share, initargs=(read,)
     )
     try:
         with _workers_ignore_interrupts():
-            running: dict[Future[Outcome], int] = {
+            running: dict[Future[_Packed], int] = {
                 pool.submit(_digest_counted, paths[index], rank): index for index in order
             }
         yield from _as_they_end(running, read, shown)
@@ -138,7 +168,7 @@ def _workers_ignore_interrupts() -> Iterator[None]:
 
 
 def _as_they_end(
-    running: dict[Future[Outcome], int], read: _Counter, shown: Progress
+    running: dict[Future[_Packed], int], read: _Counter, shown: Progress
 ) -> Iterator[tuple[int, Outcome]]:
     reported = 0
     while running:
@@ -147,8 +177,7 @@ def _as_they_end(
         shown.advance(now - reported)
         reported = now
         for future in done:
-            yield running.pop(future), future.result()
-            shown.file_done()
+            yield running.pop(future), _unpacked(future.result())
 
 
 _bytes_read: list[_Counter] = []  # in a worker: the count that it shares with its parent
@@ -159,11 +188,28 @@ def _share(read: _Counter) -> None:
     _bytes_read[:] = [read]
 
 
-def _digest_counted(path: Path, rank: int | None) -> Outcome:
+def _digest_counted(path: Path, rank: int | None) -> _Packed:
     read = _bytes_read[0]
 
     def count(num_bytes: int) -> None:
         with read.get_lock():
             read.value += num_bytes
 
-    return _digest_file(path, rank, count)
+    outcome = _digest_file(path, rank, count)
+    return outcome if isinstance(outcome, TraceparseError) else _packed(outcome)
+
+
+def _packed(digests: Sequence[RankDigest]) -> bytes:
+    """Write digests as Arrow's stream, which is read in one go and runs nothing."""
+    table = to_table(digests)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def _unpacked(packed: _Packed) -> Outcome:
+    if isinstance(packed, TraceparseError):
+        return packed
+    return from_table(pa.ipc.open_stream(packed).read_all())

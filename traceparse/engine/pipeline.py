@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from traceparse.engine.cache import Cache
 from traceparse.engine.local import Outcome, Progress, digest_files
 from traceparse.errors import (
     InputError,
@@ -14,7 +15,7 @@ from traceparse.errors import (
     TraceparseError,
     UsageError,
 )
-from traceparse.ingest import RankTrace, find, is_built, path_text, read_traces
+from traceparse.ingest import RankTrace, engine, find, is_built, path_text, read_traces
 from traceparse.rank import RankDigest, digest, public_tables
 from traceparse.run import Report, Run, assemble, gather
 
@@ -60,6 +61,7 @@ def analyze(
     rank: int | None = None,
     strict: bool = False,
     jobs: int = 1,
+    cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Where did the time of this job go?
@@ -77,6 +79,9 @@ def analyze(
     jobs
         How many processes read traces. A script that asks for more than one needs the usual
         ``if __name__ == "__main__"``.
+    cache
+        A folder for digests: a file that was digested before, and has not changed since, is
+        not read again. Without it, every file is read.
     progress
         Told how far the work is.
 
@@ -88,8 +93,9 @@ def analyze(
         ``strict``, and some input is incomplete or damaged.
     """
     files = _find(paths, rank)
-    outcomes = digest_files(files, jobs=jobs, rank=rank, progress=progress)
-    notes = [*_about_engine(), *_failures(files, outcomes)]
+    kept = None if cache is None else Cache(Path(cache))
+    outcomes = digest_files(files, jobs=jobs, rank=rank, progress=progress, cache=kept)
+    notes = [*_about_engine(), *_about_cache(kept), *_failures(files, outcomes)]
     report = assemble(_digests(outcomes), notes=notes, steps=steps)
     if strict:
         _require_whole(report)
@@ -126,6 +132,7 @@ def _find(paths: str | Path | Sequence[str | Path], rank: int | None) -> list[Pa
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     if not given:
         raise UsageError("no trace given: name a file, a folder or a glob")
+    engine()  # which may be asked for and not be there
     files = find(given)
     if rank is not None and len(files) > 1:
         raise UsageError(
@@ -171,6 +178,15 @@ def _about_engine() -> Iterator[Note]:
             "native_engine_missing",
             "traces are read with the slower engine, as there was no C compiler when "
             "traceparse was installed; install one, and traceparse again",
+        )
+
+
+def _about_cache(cache: Cache | None) -> Iterator[Note]:
+    if cache and cache.complaint:
+        yield Note(
+            "cache_not_written",
+            f"{cache.complaint}: what was digested is not kept, and will be read again; give "
+            f"--cache another folder, or --no-cache",
         )
 
 

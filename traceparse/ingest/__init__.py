@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from traceparse.ingest.header import Header
 from traceparse.ingest.health import LOSSES, FileHealth
-from traceparse.ingest.native import is_built
+from traceparse.ingest.native import engine, is_built
 from traceparse.ingest.routes import STEP_MARK
 from traceparse.ingest.source import find, path_text
 from traceparse.ingest.trace import RankTrace, read_trace, read_traces
@@ -15,6 +15,7 @@ __all__ = [
     "FileHealth",
     "Header",
     "RankTrace",
+    "engine",
     "find",
     "is_built",
     "path_text",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from traceparse.rank.digest import RankDigest, digest
+from traceparse.rank.stored import StoredError, from_table, to_table
 from traceparse.rank.tables import public_tables
 from traceparse.rank.times import PART_NAMES, DeviceDigest, KernelCounts, StepTimes, Times
 
@@ -12,7 +13,10 @@ __all__ = [
     "KernelCounts",
     "RankDigest",
     "StepTimes",
+    "StoredError",
     "Times",
     "digest",
+    "from_table",
     "public_tables",
+    "to_table",
 ]

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+
+import pytest
+
+from tests.contract.places import HAND
+from tests.traces import kernel, write
+from traceparse.engine import analyze, cache, local
+from traceparse.engine.cache import Cache, default_folder
+from traceparse.errors import InputError
+from traceparse.ingest import read_traces
+from traceparse.rank import digest
+
+
+@pytest.fixture
+def trace(tmp_path):
+    return write(tmp_path / "rank0.json", [kernel(1, 1), kernel(3, 2, "x")])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "cache"
+
+
+def digested(path):
+    return [digest(trace) for trace in read_traces(path)]
+
+
+def entries(folder):
+    return sorted(folder.iterdir()) if folder.exists() else []
+
+
+def refuse_to_read(monkeypatch):
+    def refuse(*_args, **_others):
+        raise AssertionError("a trace was read")
+
+    monkeypatch.setattr(local, "read_traces", refuse)
+
+
+def report(paths, folder, **options):
+    found = analyze(paths, cache=folder, **options).to_dict()
+    found.pop("argv", None)
+    return found
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_second_time_no_trace_is_read(folder, monkeypatch, jobs):
+    paths = sorted(HAND.rglob("py.json"))
+    first = report(paths, folder, jobs=jobs)
+    refuse_to_read(monkeypatch)
+    assert report(paths, folder) == first
+    assert len(entries(folder)) == len(paths)
+    assert all(path.suffix == ".parquet" for path in entries(folder))
+
+
+def test_what_is_kept_is_that_of_the_file_as_it_is(trace, folder):
+    kept = Cache(folder)
+    assert kept.get(trace, None) is None
+    kept.put(trace, None, digested(trace))
+    assert kept.get(trace, None) == digested(trace)
+    assert kept.get(trace, 5) is None, "another rank was asked for"
+    was = trace.stat()
+    os.utime(trace, ns=(was.st_atime_ns, was.st_mtime_ns + 1))
+    assert kept.get(trace, None) is None, "the file was written since"
+    os.utime(trace, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert kept.get(trace, None) is not None
+    text = trace.read_text()
+    for other in (text.replace("gemm", "gemn"), text + " "):
+        trace.write_text(other)
+        os.utime(trace, ns=(was.st_atime_ns, was.st_mtime_ns))
+        assert kept.get(trace, None) is None
+    trace.unlink()
+    assert kept.get(trace, None) is None
+
+
+def test_other_code_makes_other_digests(trace, folder, monkeypatch):
+    Cache(folder).put(trace, None, digested(trace))
+    monkeypatch.setattr(cache, "_code", lambda: b"changed")
+    assert Cache(folder).get(trace, None) is None
+
+
+def test_the_code_is_all_that_a_digest_depends_on(tmp_path, monkeypatch):
+    known = cache._code.__wrapped__()
+    shutil.copytree(cache._PACKAGE, tmp_path / "traceparse", dirs_exist_ok=True)
+    monkeypatch.setattr(cache, "_PACKAGE", tmp_path / "traceparse")
+    assert cache._code.__wrapped__() == known
+    for name in ("ingest/_scanner.c", "rank/steps.py", "data/kernels.toml", "intervals.py"):
+        path = tmp_path / "traceparse" / name
+        path.write_text(path.read_text() + "\n")
+        changed = cache._code.__wrapped__()
+        assert changed != known
+        known = changed
+
+
+def test_a_file_that_was_moved_is_known_by_its_content(tmp_path, trace, folder):
+    text = trace.read_text()
+    trace.write_text(text + text)  # two documents: the second one is named PATH#2
+    Cache(folder).put(trace, None, digested(trace))
+    moved = tmp_path / "elsewhere" / trace.name
+    moved.parent.mkdir()
+    shutil.copy2(trace, moved)
+    found = Cache(folder).get(moved, None)
+    assert found is not None
+    assert found == digested(moved)
+    assert [one.health.path for one in found] == [str(moved), f"{moved}#2"]
+    assert {note.file for one in found for note in one.notes} >= {str(moved), f"{moved}#2"}
+    other = shutil.copy2(trace, tmp_path / "rank7.json")
+    assert Cache(folder).get(other, None) is None, "its name says another rank"
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", b"rubbish" * 99, None])
+def test_damaged_entries_are_made_anew(trace, folder, damage):
+    first = report([trace], folder)
+    (entry,) = entries(folder)
+    whole = entry.read_bytes()
+    entry.write_bytes(whole[: len(whole) // 2] if damage is None else damage)
+    assert report([trace], folder) == first
+    assert entries(folder) == [entry]
+    assert Cache(folder).get(trace, None) == digested(trace)
+
+
+def test_a_folder_in_the_place_of_an_entry_is_said(trace, folder):
+    report([trace], folder)
+    (entry,) = entries(folder)
+    entry.unlink()
+    entry.mkdir()
+    found = report([trace], folder)
+    assert [note["code"] for note in found["notes"] if "cache" in note["code"]] == [
+        "cache_not_written"
+    ]
+    assert entries(folder) == [entry], "nothing half-written stays"
+
+
+def test_a_folder_that_cannot_be_made_is_said(trace):
+    found = report([trace], trace / "inside a file")
+    (message,) = (n["message"] for n in found["notes"] if n["code"] == "cache_not_written")
+    assert message == (
+        f"{trace / 'inside a file'}: Not a directory: what was digested is not kept, and will "
+        f"be read again; give --cache another folder, or --no-cache"
+    )
+
+
+def test_what_is_refused_is_not_kept(tmp_path, folder):
+    path = tmp_path / "other.json"
+    path.write_text('{"a": 1}')
+    for _ in range(2):
+        with pytest.raises(InputError, match="without traceEvents"):
+            report([path], folder)
+    assert entries(folder) == []
+
+
+def test_several_at_a_time(trace, folder):
+    reports = []
+    threads = [
+        threading.Thread(target=lambda: reports.append(report([trace], folder)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(reports) == 4
+    assert all(one == reports[0] for one in reports)
+    assert len(entries(folder)) == 1
+
+
+def test_the_folder_is_the_users(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_folder() == tmp_path / "traceparse"

@@ -1,0 +1,114 @@
+"""What was digested once need not be read again: one small Parquet file a trace file.
+
+An entry is named by the content of the trace file (its name, size and time of last change, and
+what it begins and ends with), by what was asked of it, and by the code that digested it. What
+is not an entry of that name, whole, is as good as none, and is written anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from threading import get_ident
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from platformdirs import user_cache_path
+
+from traceparse.ingest import path_text
+from traceparse.rank import RankDigest, StoredError, from_table, to_table
+
+__all__ = ["Cache", "default_folder"]
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_ROOMS = ("ingest", "rank", "data")  # whose code and facts make a digest
+_FILES = ("errors.py", "intervals.py", "tables.py", "units.py")
+_EDGE = 1 << 16  # bytes at either end of a file that are looked at
+_PATH = b"traceparse.path"
+
+
+def default_folder() -> Path:
+    """Return where this user's programs keep what they can make again."""
+    return user_cache_path("traceparse")
+
+
+@cache
+def _code() -> bytes:
+    """Return a hash of all that a digest depends on but the trace."""
+    files = [_PACKAGE / name for name in _FILES]
+    for room in _ROOMS:
+        files += sorted(path for path in (_PACKAGE / room).iterdir() if path.is_file())
+    found = hashlib.sha256()
+    for path in files:
+        content = path.read_bytes()
+        found.update(f"{path.name} {len(content)} ".encode() + content)
+    return found.digest()
+
+
+class Cache:
+    """Digests by trace file, in a folder that is made when something is put there.
+
+    Several processes may use one folder at the same time: an entry is there whole or not at
+    all. ``complaint`` says why something could not be kept, if so.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.complaint: str | None = None
+
+    def get(self, path: Path, rank: int | None) -> list[RankDigest] | None:
+        """Return the digests of a file as it is now; ``None`` if they are not there."""
+        try:
+            table = pq.read_table(self._entry(path, rank), use_threads=False)
+            before = table.schema.metadata[_PATH].decode()
+            return [_moved(digest, before, path_text(path)) for digest in from_table(table)]
+        except (OSError, StoredError, pa.ArrowException, LookupError, TypeError, ValueError):
+            return None  # whatever is wrong with it, it is made again
+
+    def put(self, path: Path, rank: int | None, digests: Sequence[RankDigest]) -> None:
+        """Keep the digests of a file."""
+        table = to_table(digests)
+        metadata = {**table.schema.metadata, _PATH: path_text(path).encode()}
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            entry = self._entry(path, rank)
+            temporary = entry.with_name(f".{entry.name}.{os.getpid()}.{get_ident()}")
+            try:
+                pq.write_table(table.replace_schema_metadata(metadata), temporary)
+                temporary.replace(entry)
+            finally:
+                temporary.unlink(missing_ok=True)
+        except OSError as error:
+            self.complaint = f"{self.folder}: {error.strerror or error}"
+
+    def _entry(self, path: Path, rank: int | None) -> Path:
+        found = path.stat()
+        # the name, as it may say the rank
+        asked = (
+            f"{found.st_size} {found.st_mtime_ns} {rank} {path_text(Path(path.name))}".encode()
+        )
+        with path.open("rb") as file:
+            head = file.read(_EDGE)
+            file.seek(max(found.st_size - _EDGE, 0))
+            tail = file.read(_EDGE)
+        name = hashlib.sha256(b"\0".join([_code(), asked, head, tail])).hexdigest()
+        return self.folder / f"{name}.parquet"
+
+
+def _moved(digest: RankDigest, before: str, now: str) -> RankDigest:
+    """Return the digest of a file that had another path when it was read."""
+    if before == now:
+        return digest
+
+    def path_now(path: str) -> str:
+        return now + path.removeprefix(before) if path.startswith(before) else path
+
+    notes = (
+        replace(note, file=path_now(note.file)) if note.file else note for note in digest.notes
+    )
+    health = replace(digest.health, path=path_now(digest.health.path))
+    return replace(digest, health=health, notes=tuple(notes))

@@ -1,0 +1,137 @@
+"""Digests as an Arrow table: what processes hand to one another, and what is cached.
+
+A row is one window, or one step on one device, with its times; all else is JSON in the
+schema's metadata. What comes out equals what went in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from traceparse.errors import Note
+from traceparse.ingest import FileHealth, Header
+from traceparse.rank.digest import RankDigest
+from traceparse.rank.times import DeviceDigest, KernelCounts, StepTimes, Times
+from traceparse.tables import ArrowTable
+
+__all__ = ["StoredError", "from_table", "to_table"]
+
+_TIMES = tuple(field.name for field in fields(Times))
+_SCHEMA = pa.schema(
+    [
+        ("device", pa.int32()),  # its place among all devices of all digests
+        ("is_window", pa.bool_()),
+        ("step", pa.int64()),
+        ("name", pa.string()),
+        ("open_ended", pa.bool_()),
+        *((name, pa.int64()) for name in _TIMES),
+    ]
+)
+_KEY = b"traceparse.digests"
+
+
+class StoredError(Exception):
+    """A table that holds no digests."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Device:
+    """What is said of a device besides its times."""
+
+    device: int | str
+    kernels: KernelCounts
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What is said of a digest besides its times."""
+
+    header: Header
+    health: FileHealth
+    notes: tuple[Note, ...]
+    process: str | None
+    devices: tuple[_Device, ...]
+
+
+def to_table(digests: Sequence[RankDigest]) -> ArrowTable:
+    """Write digests as a table."""
+    devices = [device for digest in digests for device in digest.devices]
+    rows = [row for place, device in enumerate(devices) for row in _rows(place, device)]
+    rest = [
+        _Rest(
+            header=digest.header,
+            health=digest.health,
+            notes=digest.notes,
+            process=digest.process,
+            devices=tuple(_Device(one.device, one.kernels) for one in digest.devices),
+        )
+        for digest in digests
+    ]
+    # Python's writer has no bounds for integers: a sum of times may pass 64 bits
+    text = json.dumps(msgspec.to_builtins(rest))
+    columns = zip(*rows, strict=True) if rows else [()] * len(_SCHEMA)
+    arrays = [
+        pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=_SCHEMA.with_metadata({_KEY: text}))
+
+
+def _rows(place: int, device: DeviceDigest) -> Iterator[tuple[Any, ...]]:
+    yield (place, True, None, None, False, *_of(device.window))
+    for step in device.steps:
+        yield (place, False, step.step, step.name, step.open_ended, *_of(step.times))
+
+
+def _of(times: Times | None) -> Iterable[int | None]:
+    return (None if times is None else getattr(times, name) for name in _TIMES)
+
+
+def from_table(table: ArrowTable) -> list[RankDigest]:
+    """Read digests from a table.
+
+    Raises
+    ------
+    StoredError
+        It is not one that :func:`to_table` has written.
+    """
+    if not table.schema.equals(_SCHEMA) or _KEY not in (table.schema.metadata or {}):
+        raise StoredError("its columns are others")
+    try:
+        rest = msgspec.convert(json.loads(table.schema.metadata[_KEY]), list[_Rest])
+        devices = iter(_devices(table, [one for each in rest for one in each.devices]))
+        return [
+            RankDigest(
+                header=one.header,
+                health=one.health,
+                devices=tuple(next(devices) for _ in one.devices),
+                notes=one.notes,
+                process=one.process,
+            )
+            for one in rest
+        ]
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise StoredError(str(error)) from error
+
+
+def _devices(table: ArrowTable, known: Sequence[_Device]) -> Iterator[DeviceDigest]:
+    windows: list[Times] = []
+    steps: list[list[StepTimes]] = [[] for _ in known]
+    for row in table.to_pylist():
+        times = _times(row)
+        if not row["is_window"]:
+            step = StepTimes(row["step"], row["name"], row["open_ended"], times)
+            steps[row["device"]].append(step)
+        elif times is not None:
+            windows.append(times)
+    for one, window, own in zip(known, windows, steps, strict=True):
+        yield DeviceDigest(one.device, window, tuple(own), one.kernels)
+
+
+def _times(row: Mapping[str, Any]) -> Times | None:
+    return None if row["start_ns"] is None else Times(*(row[name] for name in _TIMES))
