@@ -27,7 +27,8 @@ enum { HAS_STREAM = 1, HAS_CORRELATION = 2, HAS_EXTERNAL = 4, HAS_FRACTION = 8, 
 
 #define MISSING INT64_MIN
 #define MOST_DEPTH 60         /* of values that are skipped */
-#define MOST_DIGITS 15        /* of whole microseconds: times 1000 they fit int64 */
+#define MOST_DIGITS 16        /* of whole microseconds */
+#define LATEST 4000000000000000 /* us after 1970, in 2096: times 1000 it fits int64 */
 #define LONGEST_NUMBER 18     /* of a scalar that is kept as text */
 #define MOST_KINDS 4096       /* pairs of phase and category */
 
@@ -401,8 +402,8 @@ read_time(Reader *in, int64_t *value, uint8_t *flags)
     for (; at < end && is_digit(*at); at++, digits++)
         if (digits < MOST_DIGITS)
             number = number * 10 + (*at - '0');
-    if (digits > MOST_DIGITS || (at < end && *at != '.'))
-        return ODD; /* too long, or with an exponent */
+    if (digits > MOST_DIGITS || number >= LATEST || (at < end && *at != '.'))
+        return ODD; /* too large, or with an exponent */
     int64_t part = 0, unit = 100;
     int num_part = 0, above_half = 0, is_half = 0;
     if (at < end) {

@@ -37,7 +37,7 @@ __all__ = ["Document"]
 _HEADER = re.compile(rb'"schemaVersion"\s*:')
 _LAST_EVENT = "Record Window End"  # libkineto's and torch's last event
 _PIECE = 2 << 20  # bytes that are taken apart at a time
-_DOUBTFUL_PIECE = 1 << 16  # the same, where the native engine stopped: it goes on behind
+_DOUBTFUL_PIECE = 1 << 16  # the same, at least, where the native engine stopped
 _PATIENCE = 1 << 20  # of text without a whole event before that is taken for damage
 _MOST_ENDS = 8  # places where the last event may end that are tried
 
@@ -68,6 +68,7 @@ class Document:
         self._is_list = False
         self._is_stuck = False
         self._follows_comma = False
+        self._piece = _DOUBTFUL_PIECE if native else _PIECE  # bytes that are outlined at a time
 
     def batches(self) -> Iterator[list[Event]]:
         """Decode the document from its first event to its last.
@@ -114,7 +115,7 @@ class Document:
             ended = self._next_natively(self._native)
             if ended is not None:
                 return [], ended
-        elif isinstance(seams, LineSeams):
+        if isinstance(seams, LineSeams) and self._piece == _PIECE:
             seam = seams.last(window.text)
             events = decode_block(window.text[: seam.end]) if seam else None
             if seam and events is not None:
@@ -136,6 +137,8 @@ class Document:
                 native.give_back()
             at = at + 1 if ended else taken.last
             native.flush(window.text)
+        # the more is not for it, the more is tried the other way before it goes on
+        self._piece = _DOUBTFUL_PIECE if at > self._piece else min(2 * self._piece, _PIECE)
         if at:
             self._last_name = None  # the engine knows it
             self._follows_comma = True
@@ -144,7 +147,7 @@ class Document:
 
     def _next_by_outline(self, seams: Seams) -> tuple[list[Event], bool]:
         window = self._window
-        shape = _outline_of_some(window.text, _DOUBTFUL_PIECE if self._native else _PIECE)
+        shape = _outline_of_some(window.text, self._piece)
         ended = shape.end >= 0
         nothing = not ended and not shape.commas.size
         if (ended and not self._closes_at(shape.end)) or (nothing and self._is_torn(seams)):

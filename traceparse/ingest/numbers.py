@@ -24,7 +24,8 @@ UNUSABLE = MISSING + 1
 LIMIT = 1 << 62  # in the year 2116; two such numbers add up without overflow
 _ONE_NS = Decimal("0.001")  # in microseconds
 _NEWLINE, _DOT, _MINUS, _ZERO = 10, 46, 45, 48
-_FAST_DIGITS = 15  # times 1000 this still fits int64 with room to spare
+_FAST_DIGITS = 15  # times 1000 this still fits int64 with room to spare,
+_BELOW = 4  # as does one more, if it is the first and below this: microseconds since 1970
 _UINT64 = 1 << 64
 
 
@@ -76,7 +77,8 @@ def _regular(
     point[with_dot] = dot_at[np.searchsorted(dot_at, starts[with_dot])]
     num_whole, num_part = point - first, np.maximum(ends - point - 1, 0)
     plain = (strange[ends] - strange[starts] == negative) & (dots <= 1)
-    plain &= (num_whole > 0) & (num_whole <= _FAST_DIGITS) & (num_part <= 3)
+    fits = num_whole <= _FAST_DIGITS + (digits[np.minimum(first, ends - 1)] < _BELOW)
+    plain &= (num_whole > 0) & fits & (num_part <= 3)
     values = np.zeros(starts.size, np.int64)
     whole_us = True
     shapes = np.where(plain, num_whole * 4 + num_part, -1)
