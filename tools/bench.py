@@ -2,6 +2,8 @@
 
 ``python tools/bench.py load [PATH] [--size MB] [--repeat 5] [--json FILE]`` times the loading
 of one trace file, or of a large one made of it, prints a table and writes all samples as JSON.
+``bench.py job`` and ``bench.py memory`` do so for the whole command, on many files and on large
+ones.
 """
 
 from __future__ import annotations
@@ -10,14 +12,16 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.bench_facts import BenchError, default_trace  # noqa: E402
+from tools.bench_job import job, memory  # noqa: E402
 from tools.bench_load import load  # noqa: E402
 from tools.bench_make import larger_trace  # noqa: E402
 
@@ -50,16 +54,19 @@ def _load(wanted: argparse.Namespace) -> dict[str, Any]:
     return load(path, wanted.repeat)
 
 
+def _job(wanted: argparse.Namespace) -> dict[str, Any]:
+    path = wanted.path or default_trace()
+    return job(path, files=wanted.files, megabytes=wanted.size, repeat=wanted.repeat)
+
+
+def _memory(wanted: argparse.Namespace) -> dict[str, Any]:
+    return memory(wanted.path or default_trace(), sizes=wanted.sizes, repeat=wanted.repeat)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench.py", description=__doc__)
     benchmarks = parser.add_subparsers(dest="benchmark", required=True)
-    command = benchmarks.add_parser("load", help="time the loading of one trace file")
-    command.add_argument(
-        "path", nargs="?", type=Path, help="a trace; by default the largest shared one"
-    )
-    command.add_argument(
-        "--repeat", type=_at_least_one, default=5, help="runs an engine (default: 5)"
-    )
+    command = _command(benchmarks, "load", "time the loading of one trace file", _load)
     command.add_argument(
         "--size", type=_at_least_one, metavar="MB", help="first make a trace so large of it"
     )
@@ -68,14 +75,49 @@ def _parser() -> argparse.ArgumentParser:
         default="k-old",
         help="the layout of that trace (default: k-old, libkineto's)",
     )
+    command = _command(
+        benchmarks, "job", "time the analysis of many files, and its start", _job
+    )
+    command.add_argument(
+        "--files", type=_at_least_one, default=64, help="how many (default: 64)"
+    )
+    command.add_argument(
+        "--size", type=_at_least_one, default=50, metavar="MB", help="of each (default: 50)"
+    )
+    command = _command(benchmarks, "memory", "measure the memory of an analysis", _memory)
+    command.add_argument(
+        "--sizes",
+        type=_at_least_one,
+        nargs="+",
+        default=[500, 2000],
+        metavar="MB",
+        help="of the traces that are made (default: 500 2000)",
+    )
+    return parser
+
+
+def _command(
+    benchmarks: Any,  # noqa: ANN401 - argparse keeps the type of its subparsers to itself
+    name: str,
+    text: str,
+    run: Callable[[argparse.Namespace], dict[str, Any]],
+) -> argparse.ArgumentParser:
+    """Add a benchmark with what all of them take."""
+    command: argparse.ArgumentParser = benchmarks.add_parser(name, help=text)
+    command.add_argument(
+        "path", nargs="?", type=Path, help="a trace; by default the largest shared one"
+    )
+    command.add_argument(
+        "--repeat", type=_at_least_one, default=5, help="how many runs (default: 5)"
+    )
     command.add_argument(
         "--json",
         type=Path,
-        default=ROOT / "bench-out" / "load.json",
-        help="where the samples go (default: bench-out/load.json)",
+        default=ROOT / "bench-out" / f"{name}.json",
+        help=f"where the samples go (default: bench-out/{name}.json)",
     )
-    command.set_defaults(run=_load)
-    return parser
+    command.set_defaults(run=run)
+    return command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,12 +125,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = _parser().parse_args(arguments)
     try:
         record = wanted.run(wanted)
-    except BenchError as error:
+    except (BenchError, CalledProcessError) as error:
         print(f"bench.py: {error}", file=sys.stderr)
         return 1
     write_json(record, wanted.json)
     print(f"wrote {wanted.json}", file=sys.stderr)
-    statuses = [engine["status"] for engine in record["engines"].values()]
+    statuses = [engine["status"] for engine in record.get("engines", {}).values()]
     return int(any(status.startswith("failed") for status in statuses))
 
 

@@ -6,14 +6,17 @@ import gzip
 import json
 import os
 import sys
+from pathlib import Path
+from subprocess import CalledProcessError
 
 import pytest
 import zstandard
 
 from tests.contract.places import HAND
-from tools import bench, bench_child, bench_facts, bench_load, bench_make, bench_runs
+from tools import bench, bench_child, bench_facts, bench_job, bench_load, bench_make, bench_runs
 from tools.bench_child import ENGINES, Engine, measure, peak_rss_bytes
 from tools.bench_facts import BenchError, default_trace, size_of, versions
+from tools.bench_job import run_command
 from tools.bench_make import make_trace
 from tools.bench_runs import EngineFailedError, Plan, Result, run_child, time_engines
 from tools.bench_table import Goal, figures, goals_text, table
@@ -437,3 +440,85 @@ def test_a_large_trace_is_made_once(tmp_path, monkeypatch):
 def test_no_such_layout(tmp_path):
     with pytest.raises(BenchError, match="no such layout: k-odd; there are k-2021, k-old"):
         make_trace({"traceEvents": []}, tmp_path / "t.json", size=1, layout="k-odd")
+
+
+# -- the whole command
+
+
+def test_a_command_is_timed_with_its_memory():
+    run = run_command(["-c", "x = bytearray(200_000_000)\nsum(range(10**6))"])
+    assert run.peak_bytes > 2e8
+    assert 0 < run.cpu_s <= run.wall_s * 2
+    with pytest.raises(CalledProcessError):
+        run_command(["-c", "raise SystemExit(3)"])
+
+
+@pytest.fixture
+def commands(monkeypatch, tmp_path):
+    """Let no command run; keep the words of each."""
+    ran = []
+
+    def run(words):
+        ran.append(list(words))
+        return bench_job.Run(len(ran), 1.0, 10**6 * len(ran))
+
+    monkeypatch.setattr(bench_make, "ROOT", tmp_path)
+    monkeypatch.setattr(bench_job, "run_command", run)
+    return ran
+
+
+def test_a_job_is_analyzed_in_all_ways(commands, tmp_path, capsys):
+    out = tmp_path / "job.json"
+    words = ["job", str(STORED), "--files", "3", "--size", "1", "--repeat", "2"]
+    assert bench.main([*words, "--json", str(out)]) == 0
+    assert len(commands) == 3 * 7
+    first = commands[:7]
+    assert [words[-2:] for words in first[:2]] == [["--jobs", "1"], ["--jobs", "2"]]
+    assert ["--no-cache" in words for words in first[:5]] == [True, True, False, False, True]
+    folder = Path(first[0][3])
+    assert sorted(path.name for path in folder.iterdir()) == [
+        f"rank{rank}_trace.json" for rank in range(3)
+    ]
+    rows = json.loads(out.read_text())["rows"]
+    assert rows["--jobs 1"] == {"wall_s": 11.5, "cpu_s": 1.0, "peak_bytes": 11.5e6}
+    printed = capsys.readouterr().out
+    assert "| --jobs 1        |  11.50 |  1.00 |      12 |" in printed
+    assert "2 processes against 1: 0.92 (at least 1.8: NOT MET)" in printed
+
+
+def test_the_cache_is_empty_the_first_time(monkeypatch, tmp_path):
+    seen = []
+
+    def run(words):
+        if "--cache" in words:
+            folder = Path(words[-1])
+            seen.append(folder.exists())
+            folder.mkdir(exist_ok=True)
+        return bench_job.Run(1, 1, 1)
+
+    monkeypatch.setattr(bench_make, "ROOT", tmp_path)
+    monkeypatch.setattr(bench_job, "run_command", run)
+    bench_job.job(STORED, files=1, megabytes=1, repeat=2)
+    assert seen == [False, True] * 3
+
+
+def test_memory_is_that_of_each_size(commands, tmp_path, capsys):
+    words = ["memory", str(STORED), "--sizes", "2", "1", "--repeat", "1"]
+    assert bench.main([*words, "--json", str(tmp_path / "memory.json")]) == 0
+    names = [Path(words[3]).name for words in commands]
+    assert names == ["k-old-k-old-1MB.json", "k-old-k-old-2MB.json"] * 2
+    printed = capsys.readouterr().out
+    assert "peak MB of the largest: 4.00 (below 500: met)" in printed
+    assert "... against the smallest: 1.33 (below 1.1: NOT MET)" in printed
+
+
+@pytest.mark.usefixtures("commands")
+def test_a_command_that_fails_is_said(monkeypatch, tmp_path, capsys):
+    def fail(words):
+        raise CalledProcessError(7, words)
+
+    monkeypatch.setattr(bench_job, "run_command", fail)
+    words = ["memory", str(STORED), "--sizes", "1", "--json", str(tmp_path / "m.json")]
+    assert bench.main(words) == 1
+    assert "returned non-zero exit status 7" in capsys.readouterr().err
+    assert not (tmp_path / "m.json").exists()
