@@ -32,6 +32,18 @@ FOUND = {
             b"aten::mm", b"ProfilerStep" + b"[" * 27_000
         )
     ),
+    # the whole event before it was lost with it, and the two were counted as one
+    "torn-first-key": _trace(_OP + b', {"ph"~"X", "ts": 1}, ' + _OP),
+    # the events behind it were lost uncounted: what was left of it looked like a trailer
+    "bracket-in-the-place-of-a-brace": _trace(_OP + b", ]" + _OP[1:]),
+    # the words of the refusal depended on the size of the blocks
+    "blanks-before-no-json": b" \n" * 50 + b"no JSON at all",
+    # ValidationError: the native engine took a number that is past a double
+    "process-beyond-a-double": _trace(_OP.replace(b'"pid": 1', b'"pid": 1e400')),
+    # the native engine took a negative zero for no stream
+    "stream-minus-zero": _trace(
+        _OP.replace(b"cpu_op", b"kernel")[:-1] + b', "args": {"device": 0, "stream": -0}}'
+    ),
     # twice their size was held: a window of nothing but blanks grew with them
     "blanks-before-a-cut-gzip": b" " * 100_000 + b"\x1f\x8b\x08\0\0\0\0\0\0\xff",
 }
