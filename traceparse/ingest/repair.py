@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -66,7 +67,11 @@ def repair(text: bytes) -> tuple[Event | None, Repaired]:
     event = decode_event(text)
     if event is not None or len(text) > _LONGEST:
         return event, Counter()
+    tried: set[str] = set()
     for candidate, done in _candidates(text):
+        if candidate in tried:
+            continue
+        tried.add(candidate)
         found = loads_leniently(candidate, done)
         # a repair that yields no phase has made something of what is left of an event
         if isinstance(found, dict) and ("ph" in found or not done):
@@ -74,20 +79,23 @@ def repair(text: bytes) -> tuple[Event | None, Repaired]:
     return None, Counter()
 
 
-def _candidates(text: bytes) -> list[tuple[str, Repaired]]:
-    """Return readings of a text, the least changed first, with what was done to get there."""
+def _candidates(text: bytes) -> Iterator[tuple[str, Repaired]]:
+    """Yield readings of a text, the least changed first, with what was done to get there."""
     plain, done = _as_text(text)
+    yield plain, done
     slashed = _step(plain, done, "backslash", _BAD_ESCAPE.sub("/", plain))
+    yield slashed
+    yield _outside_strings(*slashed)
     unescaped = _step(
         plain, done, "backslash", _BAD_ESCAPE.sub("/", _LAST_BACKSLASH.sub("/", plain))
     )
+    if unescaped[0] != slashed[0]:
+        yield unescaped
+        yield _outside_strings(*unescaped)
     quoted = _quotes(*slashed)
-    return [
-        (plain, done),
-        *(slashed, _outside_strings(*slashed)),
-        *(unescaped, _outside_strings(*unescaped)),
-        *(quoted, _outside_strings(*quoted)),
-    ]
+    if quoted[0] != slashed[0]:
+        yield quoted
+        yield _outside_strings(*quoted)
 
 
 def _as_text(text: bytes) -> tuple[str, Repaired]:
