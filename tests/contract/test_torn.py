@@ -9,9 +9,9 @@ import pytest
 
 from tests.traces import kernel
 from tools.layouts import LAYOUTS
-from traceparse.ingest.document import Document
+from traceparse.ingest import is_built
+from traceparse.ingest.scan import scan
 from traceparse.ingest.source import Source
-from traceparse.ingest.window import Window
 
 JUNK = (
     *(b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"~", b"\n", b"\xff", b""),
@@ -66,18 +66,25 @@ def _hurt(data, span, rng):
 
 
 def _read(path, block):
+    kept, num_lost = [], 0
     with Source(path) as source:
-        document = Document(Window(source, block))
-        kept = [event.name.partition(" ")[0] for batch in document.batches() for event in batch]
-    return kept, document.undecodable + document.truncated
+        for found in scan(source, frozenset(), block=block):
+            names = found.tables(0)["device_events"]["name"].to_pylist()
+            kept += [name.partition(" ")[0] for name in names]
+            num_lost += sum(found.skipped.values()) + found.truncated
+    return kept, num_lost
 
 
+@pytest.mark.parametrize("which", ["native", "msgspec"] if is_built() else ["msgspec"])
 @pytest.mark.parametrize("block", [64, 300, 1 << 20])
 @pytest.mark.parametrize("writer", WRITERS)
-def test_damage_in_one_event_costs_no_other_and_is_counted(tmp_path, writer, block):
-    rng = Random(f"{writer} {block}")
+def test_damage_in_one_event_costs_no_other_and_is_counted(
+    tmp_path, monkeypatch, writer, block, which
+):
+    monkeypatch.setenv("TRACEPARSE_ENGINE", which)
+    rng = Random(f"{writer} {block} {which}")
     path = tmp_path / "t.json"
-    for _ in range(100):
+    for _ in range(60):
         events = [_event(number, rng) for number in range(rng.choice([3, 5]))]
         text = WRITERS[writer](events, HEADER, TRAILER)
         hurt = rng.randrange(len(events))
