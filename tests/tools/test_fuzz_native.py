@@ -88,6 +88,7 @@ def test_trying_nothing_is_no_success(capsys):
     assert capsys.readouterr().out.startswith("0 texts, 0 events taken")
 
 
+@needs_scanner
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 def test_it_runs_under_the_sanitizers(capfd):
     assert fuzz_native.main(["--seconds", "1", "--seed", "1"]) == 0
