@@ -7,18 +7,22 @@ one round belongs to another. Names, shapes and stacks repeat, as those of a tra
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from tools.bench_child import opener
-from tools.bench_facts import BenchError
-from tools.layouts import LAYOUTS, Num
-
-__all__ = ["larger_trace", "make_trace"]
-
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.bench_child import opener  # noqa: E402
+from tools.bench_facts import BenchError  # noqa: E402
+from tools.layouts import LAYOUTS, Num  # noqa: E402
+
+__all__ = ["larger_trace", "main", "make_trace"]
+
 
 _FENCE = {"name": "bench", "ph": "M", "ts": Num("1.000"), "pid": 0, "tid": 0}
 _MARK = "\0"  # around what differs from round to round: in JSON it would be escaped
@@ -30,10 +34,14 @@ def larger_trace(path: Path, megabytes: int, layout: str) -> Path:
     """Return a trace of so many MB made of this one; it stays in ``bench-out/traces``."""
     name = f"{path.name.partition('.')[0]}-{layout}-{megabytes}MB.json"
     made = ROOT / "bench-out" / "traces" / name
+    if layout not in LAYOUTS:
+        raise BenchError(f"no such layout: {layout}; there are {', '.join(LAYOUTS)}")
     if not made.exists():
-        with opener(path)() as file:
-            source = json.loads(file.read(), parse_float=Num)
-        make_trace(source, made, size=megabytes * 10**6, layout=layout)
+        # in a process of its own: on Linux, no child's peak memory is below its parent's
+        words = [str(path), str(made), str(megabytes), layout]
+        subprocess.run(
+            [sys.executable, "-P", str(Path(__file__).resolve()), *words], check=True
+        )
     return made
 
 
@@ -42,8 +50,6 @@ def make_trace(source: Mapping[str, Any], path: Path, *, size: int, layout: str)
 
     ``source`` is a trace as ``json.load(..., parse_float=Num)`` gives it.
     """
-    if layout not in LAYOUTS:
-        raise BenchError(f"no such layout: {layout}; there are {', '.join(LAYOUTS)}")
     head, events, tail = _parts(source, layout)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
@@ -122,3 +128,15 @@ def _nanoseconds(text: object) -> int:
 
 def _spelled(nanoseconds: int) -> str:
     return f"{nanoseconds // 1000}.{nanoseconds % 1000:03}"
+
+
+def main() -> None:
+    """Make what the arguments say: of which trace, where, how many MB, in which layout."""
+    path, made, megabytes, layout = sys.argv[1:]
+    with opener(Path(path))() as file:
+        source = json.loads(file.read(), parse_float=Num)
+    make_trace(source, Path(made), size=int(megabytes) * 10**6, layout=layout)
+
+
+if __name__ == "__main__":
+    main()

@@ -437,9 +437,9 @@ def test_a_large_trace_is_made_once(tmp_path, monkeypatch):
     assert bench_make.larger_trace(STORED, 1, "k-new").read_text() == "kept"
 
 
-def test_no_such_layout(tmp_path):
+def test_no_such_layout():
     with pytest.raises(BenchError, match="no such layout: k-odd; there are k-2021, k-old"):
-        make_trace({"traceEvents": []}, tmp_path / "t.json", size=1, layout="k-odd")
+        bench_make.larger_trace(STORED, 1, "k-odd")
 
 
 # -- the whole command
