@@ -24,12 +24,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.fuzz_mutate import ON_BYTES, ON_JSON, read_seeds, text_of  # noqa: E402
+from traceparse.ingest.native import Rows  # noqa: E402
+from traceparse.ingest.numbers import MISSING  # noqa: E402
 
 __all__ = ["Differs", "Tries", "main", "taken", "value_of"]
 
@@ -38,7 +38,6 @@ _SEEDS = [ROOT / "fixtures" / name for name in ("hand", "gloo-2rank", "fuzz")]
 _BUILT = "TRACEPARSE_FUZZ_SCANNER"  # in the environment of the process that fuzzes: where it is
 _SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")
 _CAPACITY, _MOST_TEXTS, _MOST_BYTES = 64, 256, 1 << 14
-_MISSING = np.iinfo(np.int64).min
 _CLOSED = 1
 _SAY_EVERY = 20_000
 
@@ -60,7 +59,7 @@ def _loads(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
 
 def _nanoseconds(value: int | Decimal | None) -> int:
     if value is None:
-        return _MISSING
+        return MISSING
     return int(Decimal(value).quantize(Decimal("0.001"), ROUND_HALF_EVEN).scaleb(3))
 
 
@@ -96,8 +95,7 @@ class Tries:
     """Texts given to a scanner; ``num_taken`` of their events it took, and they are right."""
 
     def __init__(self, scanner_type: Callable[..., Any]) -> None:
-        kinds = ("i8", "i8", "u8", "u8", "u8", *("i4",) * 6, "u1", "2i8")
-        self.columns = [np.zeros(_CAPACITY, kind) for kind in kinds]
+        self.columns = Rows.empty(_CAPACITY)
         self.scanner = scanner_type(
             self.columns, _CAPACITY, _MOST_TEXTS, _MOST_BYTES, 0x1234567
         )

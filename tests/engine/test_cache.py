@@ -40,6 +40,19 @@ def refuse_to_read(monkeypatch):
     monkeypatch.setattr(local, "read_traces", refuse)
 
 
+def get(folder, path, rank=None):
+    kept = Cache(folder)
+    entry = kept.entry(path, rank)
+    return entry and kept.get(entry, path)
+
+
+def put(folder, path):
+    kept = Cache(folder)
+    entry = kept.entry(path, None)
+    assert entry is not None
+    kept.put(entry, path, digested(path))
+
+
 def report(paths, folder, **options):
     found = analyze(paths, cache=folder, **options).to_dict()
     found.pop("argv", None)
@@ -57,29 +70,28 @@ def test_the_second_time_no_trace_is_read(folder, monkeypatch, jobs):
 
 
 def test_what_is_kept_is_that_of_the_file_as_it_is(trace, folder):
-    kept = Cache(folder)
-    assert kept.get(trace, None) is None
-    kept.put(trace, None, digested(trace))
-    assert kept.get(trace, None) == digested(trace)
-    assert kept.get(trace, 5) is None, "another rank was asked for"
+    assert get(folder, trace) is None
+    put(folder, trace)
+    assert get(folder, trace) == digested(trace)
+    assert get(folder, trace, 5) is None, "another rank was asked for"
     was = trace.stat()
     os.utime(trace, ns=(was.st_atime_ns, was.st_mtime_ns + 1))
-    assert kept.get(trace, None) is None, "the file was written since"
+    assert get(folder, trace) is None, "the file was written since"
     os.utime(trace, ns=(was.st_atime_ns, was.st_mtime_ns))
-    assert kept.get(trace, None) is not None
+    assert get(folder, trace) is not None
     text = trace.read_text()
     for other in (text.replace("gemm", "gemn"), text + " "):
         trace.write_text(other)
         os.utime(trace, ns=(was.st_atime_ns, was.st_mtime_ns))
-        assert kept.get(trace, None) is None
+        assert get(folder, trace) is None
     trace.unlink()
-    assert kept.get(trace, None) is None
+    assert get(folder, trace) is None
 
 
 def test_other_code_makes_other_digests(trace, folder, monkeypatch):
-    Cache(folder).put(trace, None, digested(trace))
+    put(folder, trace)
     monkeypatch.setattr(cache, "_code", lambda: b"changed")
-    assert Cache(folder).get(trace, None) is None
+    assert get(folder, trace) is None
 
 
 def test_the_code_is_all_that_a_digest_depends_on(tmp_path, monkeypatch):
@@ -98,17 +110,17 @@ def test_the_code_is_all_that_a_digest_depends_on(tmp_path, monkeypatch):
 def test_a_file_that_was_moved_is_known_by_its_content(tmp_path, trace, folder):
     text = trace.read_text()
     trace.write_text(text + text)  # two documents: the second one is named PATH#2
-    Cache(folder).put(trace, None, digested(trace))
+    put(folder, trace)
     moved = tmp_path / "elsewhere" / trace.name
     moved.parent.mkdir()
     shutil.copy2(trace, moved)
-    found = Cache(folder).get(moved, None)
+    found = get(folder, moved)
     assert found is not None
     assert found == digested(moved)
     assert [one.health.path for one in found] == [str(moved), f"{moved}#2"]
     assert {note.file for one in found for note in one.notes} >= {str(moved), f"{moved}#2"}
     other = shutil.copy2(trace, tmp_path / "rank7.json")
-    assert Cache(folder).get(other, None) is None, "its name says another rank"
+    assert get(folder, other) is None, "its name says another rank"
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1", b"rubbish" * 99, None])
@@ -119,7 +131,7 @@ def test_damaged_entries_are_made_anew(trace, folder, damage):
     entry.write_bytes(whole[: len(whole) // 2] if damage is None else damage)
     assert report([trace], folder) == first
     assert entries(folder) == [entry]
-    assert Cache(folder).get(trace, None) == digested(trace)
+    assert get(folder, trace) == digested(trace)
 
 
 def test_a_folder_in_the_place_of_an_entry_is_said(trace, folder):
@@ -141,6 +153,23 @@ def test_a_folder_that_cannot_be_made_is_said(trace):
         f"{trace / 'inside a file'}: Not a directory: what was digested is not kept, and will "
         f"be read again; give --cache another folder, or --no-cache"
     )
+
+
+def test_a_file_that_changes_while_it_is_read_is_kept_as_what_it_was(
+    trace, folder, monkeypatch
+):
+    before, text = digested(trace), trace.read_text()
+
+    def change(path, **options):
+        found = read_traces(path, **options)
+        trace.write_text(text.replace("gemm", "nccl"))
+        return found
+
+    monkeypatch.setattr(local, "read_traces", change)
+    report([trace], folder)
+    assert len(entries(folder)) == 1
+    assert get(folder, trace) is None
+    assert digested(trace) != before
 
 
 def test_what_is_refused_is_not_kept(tmp_path, folder):

@@ -209,7 +209,7 @@ def test_many_categories(tmp_path):
 def test_the_scanner_refuses_what_would_be_out_of_bounds():
     scanner_type = native._scanner_type()
     assert scanner_type is not None
-    rows = native._Rows.empty(4)
+    rows = native.Rows.empty(4)
     for columns, *limits in (
         (rows, 0, 16, 16, 1),
         (rows, 4, 15, 16, 1),

@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 
 from tests.traces import kernel, write
 from traceparse.ingest import read_trace
-from traceparse.rank.rows import rows_where, texts_of
+from traceparse.rank.rows import distinct, rows_where, texts_of
 from traceparse.tables import TEXT
 
 
@@ -25,3 +25,11 @@ def test_a_column_without_rows_has_no_texts(tmp_path):
     trace = read_trace(write(tmp_path / "rank0.json", [kernel(1, 1)]))
     texts, ids = texts_of(trace.tables["ops"], "name")
     assert (texts, ids.tolist()) == ([], [])
+
+
+def test_distinct_texts_are_those_that_rows_are_numbered_by():
+    chunks = [pa.array(["b", None, "a"], TEXT), pa.array(["c", "b"], TEXT), pa.array([], TEXT)]
+    table = pa.table({"name": pa.chunked_array(chunks)})
+    texts, ids = texts_of(table, "name")
+    assert distinct(table, "name") == texts == ["b", "a", "c"]
+    assert ids.tolist() == [0, -1, 1, 2, 0]

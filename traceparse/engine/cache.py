@@ -16,8 +16,6 @@ from pathlib import Path
 from threading import get_ident
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from platformdirs import user_cache_path
 
 from traceparse.ingest import path_text
 from traceparse.rank import RankDigest, StoredError, from_table, to_table
@@ -33,6 +31,8 @@ _PATH = b"traceparse.path"
 
 def default_folder() -> Path:
     """Return where this user's programs keep what they can make again."""
+    from platformdirs import user_cache_path  # noqa: PLC0415 - not for who keeps nothing
+
     return user_cache_path("traceparse")
 
 
@@ -60,23 +60,43 @@ class Cache:
         self.folder = folder
         self.complaint: str | None = None
 
-    def get(self, path: Path, rank: int | None) -> list[RankDigest] | None:
-        """Return the digests of a file as it is now; ``None`` if they are not there."""
+    def entry(self, path: Path, rank: int | None) -> Path | None:
+        """Return where the digests of a file as it is now belong; ``None`` if it has none."""
         try:
-            table = pq.read_table(self._entry(path, rank), use_threads=False)
+            found = path.stat()
+            with path.open("rb") as file:
+                head = file.read(_EDGE)
+                file.seek(max(found.st_size - _EDGE, 0))
+                tail = file.read(_EDGE)
+        except OSError:  # whoever reads it will say so
+            return None
+        # the name, as it may say the rank
+        asked = (
+            f"{found.st_size} {found.st_mtime_ns} {rank} {path_text(Path(path.name))}".encode()
+        )
+        name = hashlib.sha256(b"\0".join([_code(), asked, head, tail])).hexdigest()
+        return self.folder / f"{name}.parquet"
+
+    def get(self, entry: Path, path: Path) -> list[RankDigest] | None:
+        """Return the digests of the file at a path from its entry, if they are there."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 - not for who keeps nothing
+
+        try:
+            table = pq.read_table(entry, use_threads=False)
             before = table.schema.metadata[_PATH].decode()
             return [_moved(digest, before, path_text(path)) for digest in from_table(table)]
         except (OSError, StoredError, pa.ArrowException, LookupError, TypeError, ValueError):
             return None  # whatever is wrong with it, it is made again
 
-    def put(self, path: Path, rank: int | None, digests: Sequence[RankDigest]) -> None:
-        """Keep the digests of a file."""
+    def put(self, entry: Path, path: Path, digests: Sequence[RankDigest]) -> None:
+        """Keep the digests of the file at a path: its entry is from before it was read."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 - as above
+
         table = to_table(digests)
         metadata = {**table.schema.metadata, _PATH: path_text(path).encode()}
+        temporary = entry.with_name(f".{entry.name}.{os.getpid()}.{get_ident()}")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            entry = self._entry(path, rank)
-            temporary = entry.with_name(f".{entry.name}.{os.getpid()}.{get_ident()}")
             try:
                 pq.write_table(table.replace_schema_metadata(metadata), temporary)
                 temporary.replace(entry)
@@ -84,19 +104,6 @@ class Cache:
                 temporary.unlink(missing_ok=True)
         except OSError as error:
             self.complaint = f"{self.folder}: {error.strerror or error}"
-
-    def _entry(self, path: Path, rank: int | None) -> Path:
-        found = path.stat()
-        # the name, as it may say the rank
-        asked = (
-            f"{found.st_size} {found.st_mtime_ns} {rank} {path_text(Path(path.name))}".encode()
-        )
-        with path.open("rb") as file:
-            head = file.read(_EDGE)
-            file.seek(max(found.st_size - _EDGE, 0))
-            tail = file.read(_EDGE)
-        name = hashlib.sha256(b"\0".join([_code(), asked, head, tail])).hexdigest()
-        return self.folder / f"{name}.parquet"
 
 
 def _moved(digest: RankDigest, before: str, now: str) -> RankDigest:

@@ -73,8 +73,10 @@ def digest_files(
     sizes = [_size(path) for path in paths]
     shown.start(len(paths), sum(sizes))
     found: dict[int, Outcome] = {}
-    for index, path in enumerate(paths):
-        kept = cache.get(path, rank) if cache else None
+    # known before a file is read: one that changes meanwhile is kept as what it was
+    entries = [cache.entry(path, rank) if cache else None for path in paths]
+    for index, (path, entry) in enumerate(zip(paths, entries, strict=True)):
+        kept = cache.get(entry, path) if cache and entry else None
         if kept is not None:
             found[index] = kept
             shown.advance(sizes[index])
@@ -82,8 +84,9 @@ def digest_files(
     missing = sorted(set(range(len(paths))) - found.keys(), key=lambda index: -sizes[index])
     for index, outcome in _digested(paths, missing, jobs=jobs, rank=rank, shown=shown):
         found[index] = outcome
-        if cache and not isinstance(outcome, TraceparseError):
-            cache.put(paths[index], rank, outcome)
+        entry = entries[index]
+        if cache and entry and not isinstance(outcome, TraceparseError):
+            cache.put(entry, paths[index], outcome)
         shown.file_done()
     return [found[index] for index in range(len(paths))]
 

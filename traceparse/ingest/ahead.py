@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 
 __all__ = ["ahead"]
 
@@ -35,12 +36,10 @@ def ahead(blocks: Iterator[bytes]) -> Generator[bytes]:
             raise block.error
     finally:
         is_over.set()
-        while maker.is_alive():  # it may wait for room
-            try:
-                waiting.get(timeout=0.01)
-            except queue.Empty:
-                continue
-        maker.join()
+        while maker.is_alive():
+            with suppress(queue.Empty):
+                waiting.get_nowait()  # it may wait for room
+            maker.join(0.01)
 
 
 def _make(

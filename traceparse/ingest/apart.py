@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from traceparse.ingest.decode import Event
 from traceparse.ingest.repair import Repaired, repair
-from traceparse.ingest.split import NEXT_OBJECT
+from traceparse.ingest.split import ObjectSeams
 
 __all__ = ["Apart", "take_apart"]
 
+_OBJECT_SEAMS = ObjectSeams()
 _BEGIN = re.compile(rb'\{\s*"')
 _GOES_ON = re.compile(r'\s*+,\s*+"(\w{1,32})"\s*+:')  # after a bracket that closed too early
 _PHASE = b'"ph"'  # every event has one
@@ -67,12 +68,8 @@ def _parts(piece: bytes) -> Iterator[bytes]:
     """Cut a piece around every whole event in it, and what is left where objects begin."""
     place = 0
     for start, end in (*_whole_events(piece), (len(piece), len(piece))):
-        torn = piece[place:start]
-        seams = list(NEXT_OBJECT.finditer(torn))
-        starts = [0, *(seam.end() for seam in seams)]
-        ends = [*(seam.start() + 1 for seam in seams), len(torn)]
-        parts = [torn[a:b].strip(_AROUND) for a, b in zip(starts, ends, strict=True)]
-        yield from filter(None, (*parts, piece[start:end]))
+        torn = [part.strip(_AROUND) for part in _OBJECT_SEAMS.pieces(piece[place:start])]
+        yield from filter(None, (*torn, piece[start:end]))
         place = end
 
 

@@ -8,7 +8,6 @@ what breaks off is used up to there.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
@@ -20,9 +19,9 @@ from traceparse.ingest.envelope import read_opening, read_trailer
 from traceparse.ingest.native import CLOSED, MORE, NativeEngine
 from traceparse.ingest.repair import Repaired, repair
 from traceparse.ingest.split import (
-    NEXT_OBJECT,
     KeySeams,
     LineSeams,
+    ObjectSeams,
     Outline,
     Seam,
     Seams,
@@ -310,11 +309,11 @@ class Document:
     def _give_up(self, events: list[Event], seams: Seams) -> bool:
         """Make do with the weakest seams, or give up one event; say whether it was the last."""
         window = self._window
-        objects = deque(NEXT_OBJECT.finditer(window.text), maxlen=1)
-        if not objects:
+        seam = ObjectSeams().last(window.text)
+        if seam is None:
             return self._skip_event(seams)
-        events.extend(self._one_by_one([window.text[: objects[0].start() + 1]]))
-        window.drop(objects[0].end())
+        events.extend(self._one_by_one([window.text[: seam.end]]))
+        window.drop(seam.following)
         return False
 
     def _skip_event(self, seams: Seams) -> bool:

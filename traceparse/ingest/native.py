@@ -11,7 +11,7 @@ import os
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -29,7 +29,7 @@ from traceparse.intervals import Int64s
 if TYPE_CHECKING:
     from traceparse.ingest._scanner import Scanner
 
-__all__ = ["CLOSED", "DOUBTFUL", "MORE", "NativeEngine", "Taken", "engine", "is_built"]
+__all__ = ["CLOSED", "DOUBTFUL", "MORE", "NativeEngine", "Rows", "Taken", "engine", "is_built"]
 
 MORE, CLOSED, DOUBTFUL, _FULL = range(4)  # why a scan ended
 _HAS_STREAM, _HAS_CORRELATION, _HAS_EXTERNAL, _HAS_FRACTION, _UNFINISHED = 1, 2, 4, 8, 16
@@ -39,6 +39,7 @@ _MOST_BYTES: Final = 1 << 24
 _UNKNOWN = -2
 
 
+@cache
 def _scanner_type() -> type[Scanner] | None:
     """Return the scanner, if there was a compiler when this was installed."""
     try:
@@ -85,7 +86,7 @@ class Taken(NamedTuple):
 _TYPES: Final = ("i8", "i8", "u8", "u8", "u8", *("i4",) * 6, "u1", "2i8")
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """What the scanner fills: times in ns, ids as they are, all else as ids of its texts."""
 
     starts: Int64s
@@ -103,13 +104,13 @@ class _Rows(NamedTuple):
     args: Int64s
 
     @classmethod
-    def empty(cls, size: int) -> _Rows:
+    def empty(cls, size: int) -> Rows:
         """Return columns of so many rows."""
         return cls(*(np.zeros(size, kind) for kind in _TYPES))
 
-    def of(self, chosen: slice | npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> _Rows:
+    def of(self, chosen: slice | npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Rows:
         """Return some of the rows."""
-        return _Rows(*(column[chosen] for column in self))  # type: ignore[arg-type]
+        return Rows(*(column[chosen] for column in self))  # type: ignore[arg-type]
 
 
 class _Lookup:
@@ -145,7 +146,7 @@ class NativeEngine:
     def __init__(self, collector: Collector, *, with_counters: bool = False) -> None:
         self._collector = collector
         self._with_counters = with_counters
-        self._rows = _Rows.empty(_CAPACITY)
+        self._rows = Rows.empty(_CAPACITY)
         scanner = _scanner_type()
         assert scanner is not None  # as engine() has found
         self._scanner = scanner(
@@ -237,7 +238,7 @@ class NativeEngine:
         for lookup in (self._texts, self._labels, self._devices, *self._moves.values()):
             lookup.forget()
 
-    def _by_way(self, rows: _Rows) -> dict[Route, Int64s]:
+    def _by_way(self, rows: Rows) -> dict[Route, Int64s]:
         found: dict[Route, list[Int64s]] = defaultdict(list)
         for kind in np.flatnonzero(np.bincount(rows.kinds)).tolist():
             way, places = self._ways[kind], np.flatnonzero(rows.kinds == kind)
@@ -258,7 +259,7 @@ class NativeEngine:
             )
         return self._moves[way]
 
-    def _add_spans(self, table: str, rows: _Rows, categories: Int32s) -> None:
+    def _add_spans(self, table: str, rows: Rows, categories: Int32s) -> None:
         collector, put = self._collector, partial(self._collector.store.append, table)
         has_fraction = bool((rows.flags & _HAS_FRACTION).any())
         usable = collector.add_times(table, rows.starts, rows.lasts, whole_us=not has_fraction)
@@ -289,14 +290,14 @@ class NativeEngine:
                 device=self._devices_of(rows),
             )
 
-    def _devices_of(self, rows: _Rows) -> Int32s:
+    def _devices_of(self, rows: Rows) -> Int32s:
         found = self._devices.of(
             np.where(rows.devices < 0, rows.pids, rows.devices), self._values
         )
         found[found < 0] = self._collector.store.ids([device_of(None)])[0]
         return found
 
-    def _add_counters(self, rows: _Rows, text: bytes) -> None:
+    def _add_counters(self, rows: Rows, text: bytes) -> None:
         good = rows.starts > UNUSABLE
         self._collector.skipped["time_missing"] += int(np.count_nonzero(~good))
         places = rows.args[good].tolist()

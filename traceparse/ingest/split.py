@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "NEXT_OBJECT",
     "KeySeams",
     "LineSeams",
+    "ObjectSeams",
     "Outline",
     "Seam",
     "Seams",
@@ -29,8 +29,7 @@ __all__ = [
     "outline",
 ]
 
-# The weakest sign of a boundary: lists of objects in the arguments of an event show it too
-NEXT_OBJECT = re.compile(rb"\}\s*,\s*(?=\{)")
+_NEXT_OBJECT = rb"\}\s*,\s*(?=\{)"
 _FIRST_KEY = re.compile(rb'\s*\{\s*"(\w{1,32})"\s*:')
 
 _OPEN, _CLOSE, _COMMA, _QUOTE, _BACKSLASH = 1, 2, 3, 4, 5
@@ -158,17 +157,16 @@ class LineSeams:
         return _ends(self._end, text)
 
 
-class KeySeams:
-    """A brace, a comma, and a brace with a key that events begin with: ``also`` is one more.
+class ObjectSeams:
+    """A brace, a comma, and a brace: the weakest sign that there is.
 
-    An unescaped quote cannot be inside a string, so none of this is in a valid one.
+    Lists of objects among the arguments of an event show it too.
     """
 
     _END = re.compile(rb"\}(?=\s*\]\s*(?:[,}]|\Z))")
 
-    def __init__(self, also: bytes = b"ph") -> None:
-        keys = rb"ph|cat|name|pid|tid|ts|args|" + re.escape(also)
-        self._between = re.compile(NEXT_OBJECT.pattern + rb'(?=\{\s*"(?:' + keys + rb')"\s*:)')
+    def __init__(self, more: bytes = b"") -> None:
+        self._between = re.compile(_NEXT_OBJECT + more)
 
     def first(self, text: bytes) -> Seam | None:
         """Return the first seam of a text."""
@@ -192,6 +190,17 @@ class KeySeams:
 
     def _all(self, text: bytes) -> Iterator[Seam]:
         return (Seam(found.start() + 1, found.end()) for found in self._between.finditer(text))
+
+
+class KeySeams(ObjectSeams):
+    """The same with a key that events begin with: ``also`` is one more of those.
+
+    An unescaped quote cannot be inside a string, so none of this is in a valid one.
+    """
+
+    def __init__(self, also: bytes = b"ph") -> None:
+        keys = rb"ph|cat|name|pid|tid|ts|args|" + re.escape(also)
+        super().__init__(rb'(?=\{\s*"(?:' + keys + rb')"\s*:)')
 
 
 def _ends(last_brace: re.Pattern[bytes], text: bytes) -> Iterator[Seam]:

@@ -13,6 +13,7 @@ from traceparse.tables import ArrowTable
 
 __all__ = [
     "by_text",
+    "distinct",
     "number_parts",
     "numbers_of",
     "parts",
@@ -59,6 +60,14 @@ def rows_where(
         return answers.astype(np.bool_)
 
     return by_text(table, column, told, null=False)
+
+
+def distinct(table: ArrowTable, column: str) -> list[str]:
+    """Return the distinct texts of a column, in the order of :func:`texts_of`."""
+    chunks = table[column].chunks
+    return list(
+        dict.fromkeys(text for chunk in chunks for text in chunk.dictionary.to_pylist())
+    )
 
 
 def texts_of(table: ArrowTable, column: str) -> tuple[list[str], npt.NDArray[np.int32]]:

@@ -12,7 +12,7 @@ from traceparse.ingest import RankTrace
 from traceparse.intervals import Int64s
 from traceparse.rank.classify import COMM, COMPUTE, COPY, Kinds, kinds_of, kinds_on_host
 from traceparse.rank.link import launches_of
-from traceparse.rank.rows import texts_of
+from traceparse.rank.rows import distinct, texts_of
 from traceparse.rank.steps import past_belief
 from traceparse.tables import ArrowTable
 
@@ -49,7 +49,7 @@ def devices_of(trace: RankTrace) -> list[tuple[int | str, int]]:
     InputError
         There are more than any process can have.
     """
-    names, _ = texts_of(trace.tables["device_events"], "device")
+    names = distinct(trace.tables["device_events"], "device")
     if len(names) > _MOST_DEVICES:
         raise past_belief(trace.health.path, len(names), "devices")
     found = [(_device(name), number) for number, name in enumerate(names)]
