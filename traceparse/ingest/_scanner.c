@@ -21,7 +21,7 @@
 #endif
 
 enum { MORE, CLOSED, DOUBTFUL, FULL };                /* why a scan ended */
-enum { WHOLE = 0, SHORT = -1, ODD = -2, NO_ROOM = -3 }; /* what came of a value */
+enum { WHOLE = 0, SHORT = -1, ODD = -2, NO_ROOM = -3, LAST = 1 }; /* what came of a value */
 
 enum { HAS_STREAM = 1, HAS_CORRELATION = 2, HAS_EXTERNAL = 4, HAS_FRACTION = 8, UNFINISHED = 16 };
 
@@ -244,6 +244,8 @@ static int
 skip_number(Reader *in)
 {
     int result;
+    if (!is_digit(*in->at) && *in->at != '-')
+        return ODD;
     if (*in->at == '-')
         in->at++;
     if (in->end - in->at < 2)
@@ -291,7 +293,7 @@ skip_scalar(Reader *in)
     case 'n':
         return skip_word(in, "null", 4);
     default:
-        return is_digit(*in->at) || *in->at == '-' ? skip_number(in) : ODD;
+        return skip_number(in);
     }
 }
 
@@ -320,6 +322,24 @@ read_key(Reader *in, const char **key, size_t *length)
     in->at++;
     skip_blanks(in);
     return in->at < in->end ? WHOLE : SHORT;
+}
+
+/* Behind a value in an object, go on to the next key; or, if it was the LAST, behind the brace. */
+static inline int
+next_member(Reader *in)
+{
+    skip_blanks(in);
+    if (in->at >= in->end)
+        return SHORT;
+    if (*in->at == '}') {
+        in->at++;
+        return LAST;
+    }
+    if (*in->at != ',')
+        return ODD;
+    in->at++;
+    skip_blanks(in);
+    return WHOLE;
 }
 
 /* Skip an array or object, however nested up to a bound. */
@@ -390,8 +410,6 @@ read_time(Reader *in, int64_t *value, uint8_t *flags)
         *value = MISSING;
         return skip_word(in, "null", 4);
     }
-    if (!is_digit(*start) && *start != '-')
-        return ODD;
     int result = skip_number(in);
     if (result != WHOLE)
         return result;
@@ -444,8 +462,6 @@ read_unsigned(Reader *in, uint64_t *value, int *state)
         *state = NOTHING;
         return skip_word(in, "null", 4);
     }
-    if (!is_digit(*start) && *start != '-')
-        return ODD;
     int result = skip_number(in);
     if (result != WHOLE)
         return result;
@@ -579,17 +595,8 @@ read_args(Scanner *self, Reader *in, Event *event)
             return result;
         if ((result = read_argument(self, in, event, key, length)) != WHOLE)
             return result;
-        skip_blanks(in);
-        if (in->at >= in->end)
-            return SHORT;
-        if (*in->at == '}') {
-            in->at++;
-            return WHOLE;
-        }
-        if (*in->at != ',')
-            return ODD;
-        in->at++;
-        skip_blanks(in);
+        if ((result = next_member(in)) != WHOLE)
+            return result == LAST ? WHOLE : result;
     }
 }
 
@@ -659,17 +666,10 @@ read_event(Scanner *self, Reader *in, Event *event, const char *text)
             event->args_start = value - text;
             event->args_end = in->at - text;
         }
-        skip_blanks(in);
-        if (in->at >= in->end)
-            return SHORT;
-        if (*in->at == '}') {
-            in->at++;
+        if ((result = next_member(in)) == LAST)
             return is_usual(self, event) ? WHOLE : ODD;
-        }
-        if (*in->at != ',')
-            return ODD;
-        in->at++;
-        skip_blanks(in);
+        if (result != WHOLE)
+            return result;
     }
 }
 
