@@ -17,6 +17,7 @@ __all__ = [
     "Int64s",
     "Intervals",
     "clip",
+    "covered_before",
     "difference",
     "from_spans",
     "gaps",
@@ -121,6 +122,15 @@ def clip(spans: Intervals, start: int, end: int) -> Intervals:
 def length(spans: Intervals) -> int:
     """How many instants (nanoseconds) are in the set."""
     return int(np.sum(spans.ends - spans.starts))
+
+
+def covered_before(spans: Intervals, points: Int64s) -> Int64s:
+    """How many instants of the set come before each of these points?"""
+    begun = np.searchsorted(spans.starts, points)
+    lengths = np.append(0, np.cumsum(spans.ends - spans.starts))
+    # the last one that has begun may go on beyond the point
+    beyond = np.append(0, spans.ends)[begun] - points
+    return lengths[begun] - np.where(begun > 0, np.maximum(beyond, 0), 0)
 
 
 def _combine(

@@ -37,7 +37,7 @@ def found(path, which, block, monkeypatch):
     try:
         with Source(path) as source:
             for part in scan(source, EXTRAS, block=block):
-                tables = part.tables(5)
+                tables = {name: kept.table() for name, kept in part.tables(5).items()}
                 parts.append(
                     {
                         "columns": {

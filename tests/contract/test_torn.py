@@ -69,7 +69,7 @@ def _read(path, block):
     kept, num_lost = [], 0
     with Source(path) as source:
         for found in scan(source, frozenset(), block=block):
-            names = found.tables(0)["device_events"]["name"].to_pylist()
+            names = found.tables(0)["device_events"].table()["name"].to_pylist()
             kept += [name.partition(" ")[0] for name in names]
             num_lost += sum(found.skipped.values()) + found.truncated
     return kept, num_lost

@@ -19,9 +19,9 @@ def _collect(events: list[dict[str, Any]], *, extras=frozenset(), base: int = 0)
     for event in decoded:  # each on its own: tables must not care how events arrive
         collector.add([event])
     tables = collector.finish(base)
-    rows = sum(table.num_rows for table in tables.values())
+    rows = sum(kept.num_rows for kept in tables.values())
     assert rows + collector.skipped.total() == collector.events == len(events)
-    return collector, {name: table.to_pylist() for name, table in tables.items()}
+    return collector, {name: kept.table().to_pylist() for name, kept in tables.items()}
 
 
 def test_a_kernel_keeps_what_the_contract_has():

@@ -94,7 +94,7 @@ def test_every_chunk_of_a_column_is_classified_by_its_own_dictionary(tmp_path, m
     path = write(tmp_path / "rank0.json", [kernel(1, 1, name) for name in names])
     with Source(path) as source:
         (found,) = scan.scan(source, frozenset(), block=200)
-    events = found.tables(0)["device_events"]
+    events = found.tables(0)["device_events"].table()
     assert events["name"].num_chunks > 3
     assert kinds_of(events).tolist() == [COMM, COMPUTE] * 9
     assert events["name"].to_pylist() == names

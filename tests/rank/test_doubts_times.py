@@ -1,16 +1,9 @@
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.rank.said import said
 from tests.traces import copy, kernel, op, overhead, step, window
-from traceparse.rank import rows as rows_module
-from traceparse.rank.doubts_times import overruns
-from traceparse.tables import TEXT, schema_of
 
 WHOLE_US = (
     "times are whole microseconds: each is up to 1 us off, and time in short kernels or "
@@ -179,66 +172,3 @@ def test_kernels_without_a_stream_are_not_judged(tmp_path):
 def test_kernels_without_correlation_are_each_a_launch(tmp_path):
     (message,) = said(tmp_path, [kernel(100, 40), kernel(110, 40)], "kernels_overlap_on_stream")
     assert message.startswith("1 kernel running into the next")
-
-
-_ROWS = st.lists(
-    st.tuples(
-        st.integers(0, 60),  # start, in us
-        st.integers(0, 60),  # duration
-        st.sampled_from(["0", "1"]),  # device
-        st.sampled_from([0, 7, 2**64 - 1]),  # stream
-        st.sampled_from([None, 1, 2, 2**64 - 1]),  # correlation
-    ),
-    max_size=12,
-)
-
-
-def _table(rows):
-    starts, lasts, devices, streams, keys = zip(*rows, strict=True) if rows else [()] * 5
-    columns = {
-        "start_ns": pa.array([1000 * s for s in starts], pa.int64()),
-        "end_ns": pa.array(
-            [1000 * (s + d) for s, d in zip(starts, lasts, strict=True)], pa.int64()
-        ),
-        "category": pa.array(["kernel"] * len(rows), pa.string()).cast(TEXT),
-        "device": pa.array(devices, pa.string()).cast(TEXT),
-        "stream": pa.array(streams, pa.uint64()),
-        "correlation": pa.array(keys, pa.uint64()),
-    }
-    fields = schema_of("device_events", stage="ingest")
-    arrays = [columns.get(f.name, pa.nulls(len(rows), f.type)) for f in fields]
-    return pa.Table.from_arrays(arrays, schema=fields)
-
-
-def _by_hand(rows):
-    """Compare every kernel with those after it on its stream, up to the next launch."""
-    found = []
-    lanes = {(device, stream) for _, _, device, stream, _ in rows}
-    for lane in lanes:
-        row_of = [row for row in rows if row[2:4] == lane]
-        row_of.sort(key=lambda row: (row[0], row[0] + row[1]))
-        for at, (start, last, _, _, key) in enumerate(row_of):
-            others = [r[0] for r in row_of[at + 1 :] if key is None or r[4] != key]
-            if others and start + last - others[0] > 10 and 2 * (others[0] - start) <= last:
-                found.append((1000 * others[0], 1000 * (start + last)))
-    return sorted(found)
-
-
-@given(_ROWS)
-def test_overruns_agree_with_a_search_by_hand(rows):
-    starts, ends = overruns(_table(rows))
-    assert sorted(zip(starts.tolist(), ends.tolist(), strict=True)) == _by_hand(rows)
-
-
-@given(_ROWS)
-def test_overruns_are_the_same_a_few_rows_at_a_time(rows):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows_module, "_ROWS", 2)
-        starts, ends = overruns(_table(rows))
-    assert sorted(zip(starts.tolist(), ends.tolist(), strict=True)) == _by_hand(rows)
-
-
-def test_overruns_of_durations_past_belief():
-    starts, ends = overruns(_table([(0, 1 << 51, "0", 7, 1), (5, 1 << 51, "0", 7, 2)]))
-    assert (starts.tolist(), ends.tolist()) == ([5000], [1000 << 51])
-    assert starts.dtype == np.int64

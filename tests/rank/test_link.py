@@ -1,23 +1,45 @@
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.traces import copy, kernel, launch, write
+from traceparse import ordered
 from traceparse.ingest import read_trace
-from traceparse.rank import rows
-from traceparse.rank.link import UNLINKED, launches_of, num_without_device_event
+from traceparse.rank.link import UNLINKED, Links, launches_of
+from traceparse.rank.rows import numbers_of
 
 MAX = 2**64 - 1
 
 
-def _tables(tmp_path, events):
-    return read_trace(write(tmp_path / "rank0.json", events, baseTimeNanoseconds=0)).tables
+def _kept(tmp_path, events):
+    return read_trace(write(tmp_path / "rank0.json", events, baseTimeNanoseconds=0)).kept
 
 
 def _launched(tmp_path, events) -> list[int | None]:
-    tables = _tables(tmp_path, events)
-    found = launches_of(tables["device_events"], tables["launches"]).tolist()
+    kept = _kept(tmp_path, events)
+    found = launches_of(kept["device_events"], kept["launches"]).tolist()
     return [None if at == UNLINKED else at for at in found]
+
+
+def _num_unanswered(tmp_path, events) -> int:
+    kept = _kept(tmp_path, events)
+    links = Links()
+    for part in kept["device_events"].parts("correlation"):
+        links.add_events(numbers_of(part, "correlation"))
+    for part in kept["launches"].parts("correlation", "start_ns", "name"):
+        links.add_calls(part)
+    nums = []
+    for _ in range(2):  # as often as one likes
+        for _ in links.parts():
+            pass
+        nums.append(links.num_unanswered)
+    assert nums[0] == nums[1]
+    return nums[0]
 
 
 def test_the_earliest_call_of_the_same_correlation_launches(tmp_path):
@@ -35,12 +57,12 @@ def test_the_earliest_call_of_the_same_correlation_launches(tmp_path):
 
 
 def test_rows_are_linked_and_counted_a_few_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "_ROWS", 2)
+    monkeypatch.setattr(ordered, "_RUN", 2)
+    monkeypatch.setattr(ordered, "_LEAST", 1)
     events = [kernel(100 + n, 1, correlation=n + 1) for n in range(5)]
     events += [launch(50 - n, correlation=9 - n) for n in range(8)]
     assert _launched(tmp_path, events) == [None, *(1000 * n for n in (43, 44, 45, 46))]
-    tables = _tables(tmp_path, events)
-    assert num_without_device_event(tables["launches"], tables["device_events"]) == 4
+    assert _num_unanswered(tmp_path, events) == 4
 
 
 def test_many_kernels_of_one_graph_launch_share_it(tmp_path):
@@ -70,14 +92,28 @@ def test_without_launches_nothing_is_linked(tmp_path):
     ],
 )
 def test_calls_that_launch_work_and_left_none(tmp_path, name, counts):
-    tables = _tables(
-        tmp_path,
-        [
-            kernel(100, 1, correlation=1),
-            launch(1, correlation=1, name=name),
-            launch(2, correlation=2, name=name),
-            launch(3, correlation=0, name=name),
-        ],
-    )
-    found = num_without_device_event(tables["launches"], tables["device_events"])
-    assert found == (1 if counts else 0)
+    events = [
+        kernel(100, 1, correlation=1),
+        launch(1, correlation=1, name=name),
+        launch(2, correlation=2, name=name),
+        launch(3, correlation=0, name=name),
+    ]
+    assert _num_unanswered(tmp_path, events) == (1 if counts else 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), max_size=12))
+def test_calls_and_events_agree_with_a_search_by_hand(rows):
+    """However many go to disk: a row is a correlation and what it is, a call twice as often."""
+    calls = [(key, 10 + n) for n, (key, what) in enumerate(rows) if what < 2]
+    events = [(key, 10 + n) for n, (key, what) in enumerate(rows) if what == 2]
+    made = [launch(at, correlation=key) for key, at in calls]
+    made += [kernel(at, 1, correlation=key) for key, at in events]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordered, "_RUN", 2)
+        patch.setattr(ordered, "_LEAST", 1)
+        launched = _launched(Path(folder), [kernel(1, 1), *made])[1:]
+        num = _num_unanswered(Path(folder), [kernel(1, 1), *made])
+    first = {key: min(at for other, at in calls if other == key) for key, _ in calls if key}
+    assert launched == [1000 * first[key] if key in first else None for key, _ in events]
+    keys = {key for key, _ in events}
+    assert num == sum(key != 0 and key not in keys for key, _ in calls)

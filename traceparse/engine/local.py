@@ -115,7 +115,10 @@ def _size(path: Path) -> int:
 
 def _digest_file(path: Path, rank: int | None, on_bytes: Callable[[int], object]) -> Outcome:
     try:
-        return [digest(trace) for trace in read_traces(path, rank=rank, on_bytes=on_bytes)]
+        return [
+            digest(trace)
+            for trace in read_traces(path, rank=rank, on_bytes=on_bytes, on_disk=True)
+        ]
     except TraceparseError as error:
         return error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from traceparse.ingest.header import Header
 from traceparse.ingest.health import LOSSES, FileHealth
+from traceparse.ingest.kept import Kept
 from traceparse.ingest.native import engine, is_built
 from traceparse.ingest.routes import STEP_MARK
 from traceparse.ingest.source import find, path_text
@@ -14,6 +15,7 @@ __all__ = [
     "STEP_MARK",
     "FileHealth",
     "Header",
+    "Kept",
     "RankTrace",
     "engine",
     "find",

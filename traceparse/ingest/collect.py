@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest.decode import Event, decode_args
+from traceparse.ingest.kept import Kept
 from traceparse.ingest.numbers import LIMIT, UNUSABLE, nanoseconds, unsigned
 from traceparse.ingest.routes import (
     EXTRAS,
@@ -31,7 +32,6 @@ from traceparse.ingest.routes import (
 )
 from traceparse.ingest.store import Int32s, Store
 from traceparse.intervals import Int64s
-from traceparse.tables import ArrowTable
 
 __all__ = ["Collector", "device_of", "label_of"]
 
@@ -42,7 +42,7 @@ _LONGEST_LABEL = 256
 class Collector:
     """Takes events, a list at a time, and makes the tables of their file at the end."""
 
-    def __init__(self, extras: frozenset[str] = frozenset()) -> None:
+    def __init__(self, extras: frozenset[str] = frozenset(), *, on_disk: bool = False) -> None:
         self.skipped: Counter[str] = Counter()
         self.repaired: Counter[str] = Counter()
         self.unfinished = 0
@@ -50,7 +50,7 @@ class Collector:
         self.rows = 0
         self.first_ns = 0
         self.whole_us = True
-        self.store = Store()
+        self.store = Store(on_disk=on_disk)
         self._extras = extras
 
     def is_wanted(self, way: Route) -> bool:
@@ -202,7 +202,7 @@ class Collector:
             values=self.store.ids(bytes(event.args).decode() for event in kept),
         )
 
-    def finish(self, base_ns: int) -> dict[str, ArrowTable]:
+    def finish(self, base_ns: int) -> dict[str, Kept]:
         """Return the tables of the file, times moved by ``base_ns``."""
         wanted = (
             name for name in (*_SPANS, "counters") if name not in EXTRAS or name in self._extras

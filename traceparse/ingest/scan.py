@@ -13,10 +13,10 @@ from typing import Any
 from traceparse.errors import InputError
 from traceparse.ingest.collect import Collector
 from traceparse.ingest.document import Document
+from traceparse.ingest.kept import Kept
 from traceparse.ingest.native import NativeEngine, engine
 from traceparse.ingest.source import Source
 from traceparse.ingest.window import BLOCK, Window
-from traceparse.tables import ArrowTable
 
 __all__ = ["Scan", "scan"]
 
@@ -47,13 +47,16 @@ class Scan:
     damage: tuple[str, ...]
     whole_us: bool
     first_ns: int
-    tables: Callable[[int], dict[str, ArrowTable]]
+    tables: Callable[[int], dict[str, Kept]]
 
 
-def scan(source: Source, extras: frozenset[str], *, block: int = BLOCK) -> Iterator[Scan]:
+def scan(
+    source: Source, extras: frozenset[str], *, block: int = BLOCK, on_disk: bool = False
+) -> Iterator[Scan]:
     """Read every event of a source once, keeping what the tables need.
 
     A file may hold several documents, one after another; there is one scan for each.
+    ``on_disk`` keeps what is much of the tables in a temporary file.
 
     Raises
     ------
@@ -62,13 +65,13 @@ def scan(source: Source, extras: frozenset[str], *, block: int = BLOCK) -> Itera
         none ends the scan without a word.)
     """
     window = Window(source, block)
-    yield _scan_document(window, extras)
+    yield _scan_document(window, extras, on_disk=on_disk)
     for _ in range(_MOST_DOCUMENTS - 1):
         window.skip_blanks()
         if not window.text.startswith((b"{", b"[")):
             return
         try:
-            yield _scan_document(window, extras)
+            yield _scan_document(window, extras, on_disk=on_disk)
         except InputError:
             return
     window.skip_blanks()
@@ -79,8 +82,8 @@ def scan(source: Source, extras: frozenset[str], *, block: int = BLOCK) -> Itera
         )
 
 
-def _scan_document(window: Window, extras: frozenset[str]) -> Scan:
-    collector = Collector(extras)
+def _scan_document(window: Window, extras: frozenset[str], *, on_disk: bool) -> Scan:
+    collector = Collector(extras, on_disk=on_disk)
     native = None
     if engine() == "native":
         native = NativeEngine(collector, with_counters="counters" in extras)

@@ -1,7 +1,7 @@
-"""What is kept of a file: columns that grow, and the Arrow tables that they become.
+"""What is kept of a file: columns that grow, part by part.
 
 Texts are numbered in one dictionary for all columns, which begins anew before it grows without
-end; what was collected then becomes a chunk of Arrow's.
+end; what was collected then becomes a part of the tables.
 """
 
 from __future__ import annotations
@@ -15,31 +15,37 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from traceparse.ingest.kept import Kept
 from traceparse.intervals import Int64s
-from traceparse.tables import TEXT, ArrowTable, schema_of
+from traceparse.spill import Spill
+from traceparse.tables import TEXT, schema_of
 
 __all__ = ["Int32s", "Store"]
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
 
-# What is held as Python's strings and as small arrays, before it becomes a chunk of Arrow's
+# What is collected before it becomes a part of the tables
 _MOST_TEXTS = 1 << 16  # distinct ones
 _MOST_LETTERS = 1 << 24  # in these
-_MOST_ROWS = 1 << 18
+_MOST_ROWS = 1 << 16
+_MOST_HELD = 1 << 23  # bytes of parts that stay in memory, if there is a disk for the others
 
 
 class Store:
-    """Columns of tables, part by part; ``epoch`` counts how often ids of texts began anew."""
+    """Columns of tables, part by part; ``epoch`` counts how often ids of texts began anew.
 
-    def __init__(self) -> None:
+    ``on_disk`` keeps what is much of it in a temporary file.
+    """
+
+    def __init__(self, *, on_disk: bool = False) -> None:
         self.epoch = 0
         self._columns: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
         self._texts: dict[str, int] = {}
         self._letters = 0
         self._num_rows = 0
-        # by table and column: times grow in one piece each, the others chunk by chunk
-        self._times: dict[tuple[str, str], bytearray] = defaultdict(bytearray)
-        self._chunks: dict[tuple[str, str], list[pa.Array]] = defaultdict(list)
+        self._spill = Spill() if on_disk else None
+        self._num_held = 0
+        self._kept: dict[str, Kept] = {}
 
     def append(self, table: str, **columns: npt.NDArray[Any] | pa.Array) -> None:
         """Add a part to some columns of a table: times, ids of texts, or Arrow's numbers."""
@@ -73,41 +79,33 @@ class Store:
         """Turn what was collected into Arrow, whose texts take a third of Python's room."""
         texts = pa.array(self._texts, pa.string())
         for name, columns in self._columns.items():
-            for field in schema_of(name, stage="ingest"):
-                key, parts = (name, field.name), columns.pop(field.name)
-                if field.type == pa.int64():
-                    self._times[key] += np.concatenate(parts).data
-                else:
-                    self._chunks[key].append(_column(parts, field.type, texts))
+            kept = self._of(name)
+            part = [
+                _column(columns.pop(field.name), field.type, texts) for field in kept.schema
+            ]
+            self._num_held += kept.add(part, held=self._num_held < _MOST_HELD)
         self._columns.clear()
         self._texts.clear()
         self._letters = self._num_rows = 0
         self.epoch += 1
 
-    def finish(self, tables: Iterable[str], base_ns: int) -> dict[str, ArrowTable]:
+    def _of(self, name: str) -> Kept:
+        return self._kept.setdefault(name, Kept(schema_of(name, stage="ingest"), self._spill))
+
+    def finish(self, tables: Iterable[str], base_ns: int) -> dict[str, Kept]:
         """Return tables, times moved by ``base_ns``."""
         self._flush()
-        return {name: self._table(name, base_ns) for name in tables}
-
-    def _table(self, name: str, base_ns: int) -> ArrowTable:
-        schema = schema_of(name, stage="ingest")
-        columns = [
-            _moved(self._times.pop((name, field.name), bytearray()), base_ns)
-            if field.type == pa.int64()
-            else pa.chunked_array(self._chunks.pop((name, field.name), []), field.type)
-            for field in schema
-        ]
-        return pa.Table.from_arrays(columns, schema=schema)
+        found = {name: self._of(name) for name in tables}
+        for kept in found.values():
+            kept.move(base_ns)
+        return found
 
 
-def _moved(data: bytearray, base_ns: int) -> pa.Array:
-    """Make a column of times that are moved where they lie: it may be the most of memory."""
-    times = np.frombuffer(data, np.int64)
-    times += base_ns
-    return pa.array(times)
-
-
-def _column(parts: Sequence[Any], kind: pa.DataType, texts: pa.Array) -> pa.Array:
+def _column(
+    parts: Sequence[Any], kind: pa.DataType, texts: pa.Array
+) -> npt.NDArray[np.int64] | pa.Array:
+    if kind == pa.int64():
+        return np.concatenate(parts)
     if kind == pa.uint64():
         return pa.concat_arrays(parts)
     return _texts_column(np.concatenate(parts), texts, kind)

@@ -10,6 +10,7 @@ from traceparse.errors import EmptyTraceError, InputError, Note, UsageError
 from traceparse.ingest import sniff
 from traceparse.ingest.header import Header, read_header, who
 from traceparse.ingest.health import LOSSES, FileHealth
+from traceparse.ingest.kept import Kept
 from traceparse.ingest.routes import EXTRAS
 from traceparse.ingest.scan import Scan, scan
 from traceparse.ingest.source import Source, path_text
@@ -23,17 +24,22 @@ _ABSOLUTE_FROM_NS = 10**18
 
 @dataclass(frozen=True, slots=True)
 class RankTrace:
-    """One file, read: its header facts, its events as Arrow tables by kind, its health.
+    """One file, read: its header facts, its events by kind, its health.
 
-    ``tables`` has ``device_events``, ``launches``, ``ops``, ``annotations`` and what was asked
+    ``kept`` has ``device_events``, ``launches``, ``ops``, ``annotations`` and what was asked
     for besides, with the columns of stage ``ingest`` in :mod:`traceparse.tables`.
     """
 
     header: Header
-    tables: Mapping[str, ArrowTable]
+    kept: Mapping[str, Kept]
     health: FileHealth
     notes: tuple[Note, ...]
     unfinished: int = 0
+
+    @property
+    def tables(self) -> dict[str, ArrowTable]:
+        """The events as Arrow tables, in memory."""
+        return {name: kept.table() for name, kept in self.kept.items()}
 
 
 def read_trace(
@@ -61,6 +67,7 @@ def read_traces(
     rank: int | None = None,
     extras: frozenset[str] = frozenset(),
     on_bytes: Callable[[int], object] | None = None,
+    on_disk: bool = False,
 ) -> list[RankTrace]:
     """Read one trace file of any layout and compression.
 
@@ -77,6 +84,8 @@ def read_traces(
         Tables to read besides: ``python_functions``, ``counters``.
     on_bytes
         Called with the number of bytes read from the disk, again and again.
+    on_disk
+        Keep what is much of the tables in a temporary file, so that memory stays flat.
 
     Raises
     ------
@@ -93,7 +102,7 @@ def read_traces(
     traces: list[RankTrace] = []
     with Source(path, on_bytes) as source:
         first: Scan | None = None
-        for found in scan(source, extras):
+        for found in scan(source, extras, on_disk=on_disk):
             first = first or found
             if found.headers_inside:
                 raise _torn(path, f"{found.headers_inside + 1} headers", found)
@@ -116,22 +125,22 @@ def _torn(path: Path, evidence: str, found: Scan) -> InputError:
     )
 
 
-def _pids(*tables: ArrowTable) -> list[str]:
+def _pids(*tables: Kept) -> list[str]:
     """Return all process ids of some tables."""
     found: set[str] = set()
-    for table in tables:
-        for chunk in table["pid"].chunks:
-            found.update(chunk.unique().drop_null().to_pylist())
+    for kept in tables:
+        for part in kept.parts("pid"):
+            found.update(part["pid"].unique().drop_null().to_pylist())
     return sorted(found)
 
 
 def _trace(found: Scan, name: str, path: Path, size: int, *, given: int | None) -> RankTrace:
     header = read_header(found.header)
     is_absolute = found.first_ns >= _ABSOLUTE_FROM_NS
-    tables = found.tables(0 if is_absolute else header.base_ns or 0)
+    kept = found.tables(0 if is_absolute else header.base_ns or 0)
     if (
         found.skipped.get("undecodable")
-        and len(pids := _pids(tables["ops"], tables["launches"])) > 1
+        and len(pids := _pids(kept["ops"], kept["launches"])) > 1
     ):
         raise _torn(path, f"events of processes {', '.join(pids[:4])}", found)
     known_rank, rank_source = who(header, path, given)
@@ -139,17 +148,17 @@ def _trace(found: Scan, name: str, path: Path, size: int, *, given: int | None) 
         path=name,
         rank=known_rank,
         rank_source=rank_source,
-        layout=_layout(found, tables),
+        layout=_layout(found, kept),
         bytes=size,
         events=found.events,
         skipped=dict(sorted(found.skipped.items())),
         repaired=dict(sorted(found.repaired.items())),
         truncated=found.truncated,
         time_resolution_ns=1000 if found.whole_us else 1,
-        gpu_events=tables["device_events"].num_rows,
+        gpu_events=kept["device_events"].num_rows,
     )
     notes = _notes(found, header, health, given=given, is_absolute=is_absolute)
-    return RankTrace(header, tables, health, notes, found.unfinished)
+    return RankTrace(header, kept, health, notes, found.unfinished)
 
 
 def _with_several(trace: RankTrace, count: int) -> RankTrace:
@@ -174,9 +183,9 @@ def _without_spans(path: Path, found: Scan) -> InputError:
     )
 
 
-def _layout(found: Scan, tables: Mapping[str, ArrowTable]) -> str:
+def _layout(found: Scan, kept: Mapping[str, Kept]) -> str:
     """Tell the old autograd profiler's list of events from a list of today's events."""
-    is_legacy = found.layout == "list" and _pids(tables["ops"]) == ["CPU functions"]
+    is_legacy = found.layout == "list" and _pids(kept["ops"]) == ["CPU functions"]
     return "legacy" if is_legacy else found.layout
 
 

@@ -1,35 +1,44 @@
-"""One rank, small: what the run needs to know of a trace once its events are forgotten."""
+"""One rank, small: what the run needs to know of a trace once its events are forgotten.
+
+Events pass by part by part: as the file has them, to be classified and counted; by correlation,
+to be linked and to find where steps begin; by start, to account for time. So the memory that a
+trace needs does not grow with it.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from traceparse.errors import EmptyTraceError, Note
 from traceparse.ingest import FileHealth, Header, RankTrace
-from traceparse.intervals import Intervals, from_spans
-from traceparse.rank.classify import COMM, COMPUTE, COPY
+from traceparse.intervals import Int64s
+from traceparse.ordered import Ordered
+from traceparse.rank.account import Account
+from traceparse.rank.classify import COMPUTE, COPY
+from traceparse.rank.counts import Count
 from traceparse.rank.doubts import doubts
-from traceparse.rank.link import UNLINKED, num_without_device_event
-from traceparse.rank.rows import parts, texts_of
+from traceparse.rank.link import UNLINKED, Links
+from traceparse.rank.rows import groups, texts_of
 from traceparse.rank.steps import (
     MOST_DEVICE_STEPS,
     Bounds,
     Marker,
-    bounds_of,
+    StepBounds,
     markers,
-    members_of,
     past_belief,
 )
-from traceparse.rank.times import DeviceDigest, KernelCounts, StepTimes, Times, partition
-from traceparse.rank.works import Work, devices_of, work_of
+from traceparse.rank.times import DeviceDigest, StepTimes
+from traceparse.rank.works import CPU, device_work, devices_of, host_work
 
 __all__ = ["RankDigest", "digest"]
+
+_SPAN = (("start", "i8"), ("end", "i8"), ("device", "i2"), ("kind", "i1"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,113 +62,156 @@ def digest(trace: RankTrace) -> RankDigest:
     InputError
         It claims more devices or steps than there can be.
     """
-    steps = markers(trace.tables["annotations"], trace.health.path)
-    num_step_rows = len(steps) * len(devices_of(trace))
-    if num_step_rows > MOST_DEVICE_STEPS:
-        raise past_belief(trace.health.path, num_step_rows, "steps of devices")
-    digested = list(map(partial(_digest_device, steps), work_of(trace)))
-    if not digested:
+    path = trace.health.path
+    steps = markers(trace.kept["annotations"], path)
+    passage = _Passage(trace, steps)
+    if not passage.spans.num_rows:
         raise EmptyTraceError(
-            f"{trace.health.path}: the trace has no kernel, copy or operator, only "
+            f"{path}: the trace has no kernel, copy or operator, only "
             f"{trace.health.events} other events; check the activities that the profiler was "
             f"given"
         )
-    devices = tuple(one.device for one in digested)
-    health = _health(trace, digested)
+    devices = passage.devices()
+    health = replace(
+        trace.health,
+        launches_without_gpu_event=passage.links.num_unanswered,
+        gpu_events_without_launch=passage.num_unlinked,
+    )
     return RankDigest(
         header=trace.header,
         health=health,
         devices=devices,
-        notes=(
-            *trace.notes,
-            *doubts(trace, health, steps, devices),
-        ),
+        notes=(*trace.notes, *doubts(trace, health, steps, devices)),
         process=_process(trace),
     )
 
 
 def _process(trace: RankTrace) -> str | None:
     for name in ("ops", "launches", "annotations"):
-        pids, ids = texts_of(trace.tables[name], "pid")
-        if pids:
-            return pids[int(np.bincount(ids[ids >= 0]).argmax())]
+        nums: Counter[str] = Counter()
+        for part in trace.kept[name].parts("pid"):
+            pids, ids = texts_of(part, "pid")
+            nums.update(dict(zip(pids, np.bincount(ids[ids >= 0]).tolist(), strict=False)))
+        if nums:
+            return nums.most_common(1)[0][0]
     return None
 
 
-class _Digested(NamedTuple):
-    device: DeviceDigest
-    num_unlinked: int  # of all its events
+class _Passage:
+    """A trace that passes by, and what is learned of each device meanwhile."""
 
+    def __init__(self, trace: RankTrace, steps: Sequence[Marker]) -> None:
+        self._steps = steps
+        self.links = Links()
+        self.spans = Ordered(_SPAN, by=("start",))
+        self._names = devices_of(trace) or [CPU]
+        num_rows = len(steps) * len(self._names)
+        if num_rows > MOST_DEVICE_STEPS:
+            raise past_belief(trace.health.path, num_rows, "steps of devices")
+        self._counts = [Count() for _ in self._names]
+        self._bounds = StepBounds(steps, len(self._names))
+        for part in trace.kept["launches"].parts("correlation", "start_ns", "name"):
+            self.links.add_calls(part)
+        if trace.kept["device_events"].num_rows:
+            self._see_devices(trace)
+        else:
+            self._see_host(trace)
+        self._see_launches()
 
-def _digest_device(steps: list[Marker], work: Work) -> _Digested:
-    bounds = _bounds(steps, work)  # first, as its columns need not wait beside the sets
-    sets = [_covered(work, kind) for kind in (COMPUTE, COMM, COPY)]
+    @property
+    def num_unlinked(self) -> int:
+        """Device events that have no launch in the file; work of the host is its own."""
+        return sum(count.num_events - count.num_linked_events for count in self._counts)
 
-    def times(start_ns: int, end_ns: int) -> Times:
-        return partition(*sets, start_ns=start_ns, end_ns=end_ns)
+    def _see_devices(self, trace: RankTrace) -> None:
+        for work in device_work(trace, self._names):
+            facts: dict[str, npt.NDArray[Any]] = {
+                "start": work.starts,
+                "end": work.ends,
+                "device": work.devices,
+                "kind": work.kinds,
+            }
+            self.spans.add(work.starts.size, **facts)
+            self.links.add_events(work.keys, **facts)
+            for device, rows in groups(work.devices):
+                self._counts[device].add(
+                    work.starts[rows], work.ends[rows], work.is_kernel[rows]
+                )
 
-    window = times(int(work.starts.min()), int(work.ends.max()))
-    if not steps:
-        cut: tuple[StepTimes, ...] = (StepTimes(None, None, open_ended=False, times=window),)
-    else:
-        cut = tuple(
-            StepTimes(
-                step.step,
-                step.name,
-                open_ended=bool(bound and bound.open_ended),
-                times=bound and times(bound.start_ns, bound.end_ns),
+    def _see_host(self, trace: RankTrace) -> None:
+        for work in host_work(trace):
+            self.spans.add(work.starts.size, start=work.starts, end=work.ends, kind=work.kinds)
+            self._bounds.add(
+                work.starts,
+                devices=work.devices,
+                starts=work.starts,
+                ends=work.ends,
+                is_compute=work.kinds == COMPUTE,
             )
-            for step, bound in zip(steps, bounds, strict=True)
+            for count in self._counts:
+                for add in (count.add, count.add_linked):
+                    add(work.starts, work.ends, work.is_kernel)
+
+    def _see_launches(self) -> None:
+        for events, launched_ns in self.links.parts():
+            linked = launched_ns != UNLINKED
+            rows = events[linked]
+            self._bounds.add(
+                launched_ns[linked],
+                devices=rows["device"],
+                starts=rows["start"],
+                ends=rows["end"],
+                is_compute=rows["kind"] == COMPUTE,
+            )
+            for device, own in groups(rows["device"]):
+                some = rows[own]
+                self._counts[device].add_linked(
+                    some["start"], some["end"], some["kind"] != COPY
+                )
+
+    def devices(self) -> tuple[DeviceDigest, ...]:
+        """Account for all time, and return the devices in order."""
+        bounds = [self._bounds.of(device) for device in range(len(self._names))]
+        accounts = [
+            Account(_cuts(count, own)) for count, own in zip(self._counts, bounds, strict=True)
+        ]
+        for rows in self.spans.parts():
+            for device, own in groups(rows["device"]):
+                some = rows[own]
+                accounts[device].add(some["start"], some["end"], some["kind"])
+        found = []
+        for place, account in enumerate(accounts):
+            account.finish()
+            found.append(self._device(place, account, bounds[place]))
+        return tuple(
+            sorted(
+                found, key=lambda one: (isinstance(one.device, str), str(one.device).zfill(20))
+            )
         )
-    return _Digested(
-        DeviceDigest(work.device, window, cut, _count(work)),
-        int((work.launched_ns == UNLINKED).sum()),
-    )
+
+    def _device(
+        self, place: int, account: Account, bounds: Sequence[Bounds | None]
+    ) -> DeviceDigest:
+        count = self._counts[place]
+        window = account.times(count.start_ns, count.end_ns)
+        cut: tuple[StepTimes, ...] = (StepTimes(None, None, open_ended=False, times=window),)
+        if self._steps:
+            cut = tuple(
+                StepTimes(
+                    step.step,
+                    step.name,
+                    open_ended=bool(bound and bound.open_ended),
+                    times=bound and account.times(bound.start_ns, bound.end_ns),
+                )
+                for step, bound in zip(self._steps, bounds, strict=True)
+            )
+        return DeviceDigest(_device_of(self._names[place]), window, cut, count.kernels())
 
 
-def _bounds(steps: list[Marker], work: Work) -> list[Bounds | None]:
-    if not steps:
-        return []
-    return bounds_of(
-        steps,
-        members_of(steps, work.launched_ns),
-        starts=work.starts,
-        ends=work.ends,
-        is_compute=work.kinds == COMPUTE,
-    )
+def _cuts(count: Count, bounds: Sequence[Bounds | None]) -> Int64s:
+    edges = [(bound.start_ns, bound.end_ns) for bound in bounds if bound]
+    return np.array([(count.start_ns, count.end_ns), *edges], np.int64)
 
 
-def _covered(work: Work, kind: int) -> Intervals:
-    rows = work.kinds == kind
-    if rows.all():  # as often: no copies
-        return from_spans(work.starts, work.ends)
-    return from_spans(work.starts[rows], work.ends[rows])
-
-
-def _count(work: Work) -> KernelCounts:
-    unlinked = work.is_kernel & (work.launched_ns == UNLINKED)
-    return KernelCounts(
-        count=int(work.is_kernel.sum()),
-        time_ns=_total_ns(work, work.is_kernel),
-        unlinked_count=int(unlinked.sum()),
-        unlinked_time_ns=_total_ns(work, unlinked),
-    )
-
-
-def _total_ns(work: Work, which: npt.NDArray[np.bool_]) -> int:
-    """Add up durations without overflow, however long a file claims its kernels to be."""
-    total = 0
-    for rows in parts(which.size):
-        lasts = (work.ends[rows] - work.starts[rows])[which[rows]]
-        total += (int(np.sum(lasts >> 32)) << 32) + int(np.sum(lasts & 0xFFFFFFFF))
-    return total
-
-
-def _health(trace: RankTrace, digested: Sequence[_Digested]) -> FileHealth:
-    events, launches = trace.tables["device_events"], trace.tables["launches"]
-    return replace(
-        trace.health,
-        launches_without_gpu_event=num_without_device_event(launches, events),
-        # work of the host is its own launch, so none of it counts here
-        gpu_events_without_launch=sum(one.num_unlinked for one in digested),
-    )
+def _device_of(name: str) -> int | str:
+    return int(name) if name.isascii() and name.isdigit() and len(name) < 19 else name

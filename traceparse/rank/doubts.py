@@ -72,7 +72,7 @@ def _about_devices(
 
 def _about_launches(trace: RankTrace, health: FileHealth) -> Iterator[tuple[str, str]]:
     dropped, unlinked = health.launches_without_gpu_event, health.gpu_events_without_launch
-    launches = trace.tables["launches"].num_rows
+    launches = trace.kept["launches"].num_rows
     if health.gpu_events and dropped and dropped > _DROPPED_SHARE * launches:
         yield (
             "launches_without_device_event",

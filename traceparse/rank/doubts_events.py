@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -10,14 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest import RankTrace
-from traceparse.rank.link import calls_of
-from traceparse.rank.rows import number_parts, numbers_of, rows_where, texts_of
+from traceparse.rank.rows import distinct, num_where, numbers_of, rows_where
 from traceparse.tables import ArrowTable
 from traceparse.units import format_number_of
 
 __all__ = ["about_events"]
 
 _MOST_NAMED = 4  # processes that are named; more are only counted
+_ENOUGH = 1 << 16  # external ids, to tell what they are
+_NEVER = np.iinfo(np.int64).max
 _NAMELESS = "unknown"  # libkineto writes that for a name with bytes that do not print
 _NUMS = pa.schema([("pid", pa.string()), ("num", pa.int64())])
 _NAMED = ("device_events", "launches", "ops", "annotations")
@@ -27,7 +28,7 @@ def about_events(trace: RankTrace) -> Iterator[tuple[str, str]]:
     """Say what is odd about the events of a trace: codes and messages."""
     yield from _about_external_ids(trace)
     yield from _about_processes(trace)
-    nameless = sum(_num_called(trace.tables[name], _NAMELESS) for name in _NAMED)
+    nameless = sum(num_where(trace.kept[name], "name", _is_nameless) for name in _NAMED)
     if nameless:
         yield (
             "names_unknown",
@@ -47,12 +48,16 @@ def about_events(trace: RankTrace) -> Iterator[tuple[str, str]]:
 def _about_external_ids(trace: RankTrace) -> Iterator[tuple[str, str]]:
     """Kineto before February 2024 wrote the correlation there (its issues 843 and 873)."""
     num = both = 0
-    for ids, keys in _ids_and_keys(trace):
+    some = np.empty(0, np.uint64)
+    for part in trace.kept["device_events"].parts("external_id", "correlation"):
+        ids, keys = numbers_of(part, "external_id"), numbers_of(part, "correlation")
+        same = (ids != 0) & (ids == keys)
         both += int(np.sum((ids != 0) & (keys != 0)))
-        num += int(np.sum((ids != 0) & (ids == keys)))
+        num += int(np.sum(same))
+        some = np.append(some, ids[same][: _ENOUGH - some.size])
     if 20 * num <= 19 * both:  # ids of one kind also meet those of the other by chance
         return
-    if 2 * _num_within_their_op(trace) >= num:
+    if 2 * _num_within_their_op(trace, some) >= some.size:
         return  # both count from 1 and each operator launched one kernel: the ids are right
     yield (
         "external_id_is_correlation",
@@ -61,34 +66,34 @@ def _about_external_ids(trace: RankTrace) -> Iterator[tuple[str, str]]:
     )
 
 
-def _ids_and_keys(
-    trace: RankTrace,
-) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]]:
-    """Yield external ids and correlations of device events, some at a time."""
-    events = trace.tables["device_events"]
-    for _, (ids, keys) in number_parts(events, "external_id", "correlation"):
-        yield ids, keys
-
-
-def _num_within_their_op(trace: RankTrace) -> int:
+def _num_within_their_op(trace: RankTrace, ids: npt.NDArray[np.uint64]) -> int:
     """How many device events were launched while the operator of their external id ran?
 
-    Of those whose external id is their correlation.
+    Given those ids, which are their correlations too.
     """
-    ops, calls = trace.tables["ops"], calls_of(trace.tables["launches"])
-    starts, ends = ops["start_ns"].to_numpy(), ops["end_ns"].to_numpy()
-    op_ids = numbers_of(ops, "external_id")
-    order = np.argsort(op_ids, kind="stable")
-    num = 0
-    for ids, keys in _ids_and_keys(trace):
-        wanted = ids[(ids != 0) & (ids == keys)]
-        at = np.searchsorted(op_ids, wanted, sorter=order)
-        known = at < op_ids.size
-        rows, wanted = order[at[known]], wanted[known]
-        launched_ns = calls.starts_of(wanted)
-        within = (starts[rows] <= launched_ns) & (launched_ns < ends[rows])
-        num += int(np.sum(within & (op_ids[rows] == wanted)))
-    return num
+    wanted, nums = np.unique(ids, return_counts=True)
+    launched_ns = np.full(wanted.size, _NEVER)
+    for part in trace.kept["launches"].parts("correlation", "start_ns"):
+        rows, at = _found(numbers_of(part, "correlation"), wanted)
+        np.minimum.at(launched_ns, at, part["start_ns"].to_numpy()[rows])
+    begin, end = np.full(wanted.size, _NEVER), np.zeros(wanted.size, np.int64)
+    for part in trace.kept["ops"].parts("external_id", "start_ns", "end_ns"):
+        rows, at = _found(numbers_of(part, "external_id"), wanted)
+        rows, at = rows[::-1], at[::-1]  # of several, the first in the file
+        is_new = begin[at] == _NEVER
+        begin[at[is_new]] = part["start_ns"].to_numpy()[rows[is_new]]
+        end[at[is_new]] = part["end_ns"].to_numpy()[rows[is_new]]
+    return int(nums[(begin <= launched_ns) & (launched_ns < end)].sum())
+
+
+def _found(
+    ids: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the rows whose id is wanted, and where it stands among those, sorted."""
+    at = np.searchsorted(wanted, ids)
+    rows = np.flatnonzero(np.append(wanted, 0)[at] == ids)
+    rows = rows[ids[rows] != 0]
+    return rows, at[rows]
 
 
 def _about_processes(trace: RankTrace) -> Iterator[tuple[str, str]]:
@@ -107,14 +112,15 @@ def _about_processes(trace: RankTrace) -> Iterator[tuple[str, str]]:
 
 def _processes(trace: RankTrace) -> ArrowTable:
     """Return how many operators, marks and launches each process has, the largest first."""
-    ranges = trace.tables["annotations"]
-    marks = rows_where(ranges, "category", lambda texts: pc.equal(texts, "user_annotation"))
     own = pa.concat_tables(
-        [_by_pid(trace.tables["ops"]), _by_pid(ranges.select(["pid"]).filter(marks))]
+        [
+            _by_pid(trace.kept["ops"].parts("pid")),
+            _by_pid(map(_marks, trace.kept["annotations"].parts("pid", "category"))),
+        ]
     )
-    launches = _by_pid(trace.tables["launches"])
+    launches = _by_pid(trace.kept["launches"].parts("pid"))
     # MTIA draws some of its runtime on the row of the device: that is no process
-    devices = pa.array(texts_of(trace.tables["device_events"], "device")[0], pa.string())
+    devices = pa.array(distinct(trace.kept["device_events"], "device"), pa.string())
     of_process = pc.or_(
         pc.is_in(launches["pid"], value_set=own["pid"]),
         pc.invert(pc.is_in(launches["pid"], value_set=devices)),
@@ -125,9 +131,16 @@ def _processes(trace: RankTrace) -> ArrowTable:
     )
 
 
-def _by_pid(table: ArrowTable) -> ArrowTable:
+def _marks(ranges: ArrowTable) -> ArrowTable:
+    return ranges.filter(
+        rows_where(ranges, "category", lambda texts: pc.equal(texts, "user_annotation"))
+    )
+
+
+def _by_pid(tables: Iterable[ArrowTable]) -> ArrowTable:
     """Count the rows of each process, once for each chunk of the column that has some."""
-    return pa.Table.from_batches(map(_of_chunk, table["pid"].chunks), _NUMS)
+    chunks = (chunk for table in tables for chunk in table["pid"].chunks)
+    return pa.Table.from_batches(map(_of_chunk, chunks), _NUMS)
 
 
 def _of_chunk(pids: pa.DictionaryArray) -> pa.RecordBatch:
@@ -137,5 +150,5 @@ def _of_chunk(pids: pa.DictionaryArray) -> pa.RecordBatch:
     return counts.filter(pa.array(nums > 0))
 
 
-def _num_called(table: ArrowTable, name: str) -> int:
-    return int(rows_where(table, "name", lambda names: pc.equal(names, name)).sum())
+def _is_nameless(names: pa.Array) -> pa.Array:
+    return pc.equal(names, _NAMELESS)

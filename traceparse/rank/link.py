@@ -6,88 +6,142 @@ old traces ``External id`` is another number.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceparse.ingest import Kept
 from traceparse.intervals import Int64s
-from traceparse.rank.rows import number_parts, numbers_of, rows_where
+from traceparse.ordered import Ordered, Rows
+from traceparse.rank.rows import numbers_of, rows_where
 from traceparse.tables import ArrowTable
 
-__all__ = ["UNLINKED", "Calls", "calls_of", "launches_of", "num_without_device_event"]
+__all__ = ["UNLINKED", "Links", "launches_of"]
 
 UNLINKED = np.iinfo(np.int64).min
+_NEVER = np.iinfo(np.int64).max
 
 # cudaLaunchKernel, hipExtLaunchKernel, cuLaunchKernelEx, cudaGraphLaunch, cudaMemcpyAsync …,
 # but not a function launched onto the host, nor memsets: those of zero bytes run nothing
 _LAUNCHES = r"^(?:cuda|cu|hip)\w*(?:Launch|Memcpy)"
 _ON_HOST = "HostFunc"
 
-
-class Calls(NamedTuple):
-    """The calls of a file: correlations, sorted and each once, and when the earliest began."""
-
-    keys: npt.NDArray[np.uint64]
-    starts: Int64s
-
-    def starts_of(self, wanted: npt.NDArray[np.uint64]) -> Int64s:
-        """When did the call with each of these correlations begin? 0 is none."""
-        at, is_known = _find(wanted, self.keys)
-        starts = np.full(wanted.size, UNLINKED)
-        starts[is_known] = self.starts[at[is_known]]
-        return starts
+_FIELDS = (
+    ("key", "u8"),
+    ("start", "i8"),
+    ("end", "i8"),
+    ("row", "i8"),
+    ("device", "i2"),
+    ("kind", "i1"),
+    ("is_event", "?"),
+    ("is_launch", "?"),
+)
 
 
-def calls_of(launches: ArrowTable) -> Calls:
-    """Return the calls by their correlation."""
-    keys, starts = numbers_of(launches, "correlation"), launches["start_ns"].to_numpy()
-    if np.any(keys[1:] < keys[:-1]):
-        order = np.argsort(keys, kind="stable")
-        keys = keys[order]
-        starts = starts[order]
-    firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: keys.size])
-    if firsts.size == keys.size:
-        return Calls(keys, starts)
-    return Calls(keys[firsts], np.minimum.reduceat(starts, firsts))
+class _Group(NamedTuple):
+    """What is known of a correlation whose rows may go on."""
+
+    key: int
+    call_ns: int  # start of its earliest call
+    num_launches: int
+    num_events: int
 
 
-def launches_of(device_events: ArrowTable, launches: ArrowTable) -> Int64s:
-    """When was each row of ``device_events`` launched? Start of its earliest call, in ns.
+_NOTHING = _Group(0, _NEVER, 0, 0)
 
-    ``UNLINKED`` where no call of the file has its correlation.
+
+class Links:
+    """Ties device events to the earliest call of their correlation.
+
+    Calls and events are added in any order; then :meth:`parts` gives the events back. All of a
+    correlation is sorted to one place, so that memory does not grow with their number.
     """
-    calls = calls_of(launches)
-    at_ns = np.empty(device_events.num_rows, np.int64)
-    for rows, (wanted,) in number_parts(device_events, "correlation"):
-        at_ns[rows] = calls.starts_of(wanted)
-    return at_ns
+
+    def __init__(self) -> None:
+        self.num_unanswered = 0  # launches that left no event; complete after parts()
+        self._rows = Ordered(_FIELDS, by=("key", "is_event"))
+        self._open = _NOTHING
+
+    def add_calls(self, launches: ArrowTable) -> None:
+        """Add rows of ``launches``: correlation, start and name are looked at."""
+        keys = numbers_of(launches, "correlation")
+        known = keys != 0
+        self._rows.add(
+            int(known.sum()),
+            key=keys[known],
+            start=launches["start_ns"].to_numpy()[known],
+            is_launch=rows_where(launches, "name", _is_launch)[known],
+        )
+
+    def add_events(self, keys: npt.NDArray[np.uint64], **facts: npt.NDArray[Any]) -> None:
+        """Add device events by correlation, 0 for none, with what is to come back with them.
+
+        That is any of ``start``, ``end``, ``row``, ``device`` and ``kind``.
+        """
+        known = keys != 0
+        self._rows.add(
+            int(known.sum()),
+            key=keys[known],
+            is_event=True,
+            **{name: column[known] for name, column in facts.items()},
+        )
+
+    def parts(self) -> Iterator[tuple[Rows, Int64s]]:
+        """Yield the events that have a correlation, and when each was launched.
+
+        That is the start of its earliest call, in ns; ``UNLINKED`` where the file has none.
+        """
+        self.num_unanswered = 0
+        self._open = _NOTHING
+        for rows in self._rows.parts():
+            launched_ns = self._launched(rows)
+            is_event = rows["is_event"]
+            yield rows[is_event], launched_ns[is_event]
+        self._close(*(np.array([number]) for number in self._open[2:]))
+
+    def _launched(self, rows: Rows) -> Int64s:
+        keys, is_event = rows["key"], rows["is_event"]
+        firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+        call_ns = np.minimum.reduceat(np.where(is_event, _NEVER, rows["start"]), firsts)
+        num_launches = np.add.reduceat(rows["is_launch"], firsts, dtype=np.int64)
+        num_events = np.add.reduceat(is_event, firsts, dtype=np.int64)
+        if keys[0] == self._open.key:
+            call_ns[0] = min(call_ns[0], self._open.call_ns)
+            num_launches[0] += self._open.num_launches
+            num_events[0] += self._open.num_events
+        else:
+            self._close(*(np.array([number]) for number in self._open[2:]))
+        self._close(num_launches[:-1], num_events[:-1])
+        self._open = _Group(
+            int(keys[-1]), int(call_ns[-1]), int(num_launches[-1]), int(num_events[-1])
+        )
+        call_ns[call_ns == _NEVER] = UNLINKED
+        return np.repeat(call_ns, np.diff(np.append(firsts, keys.size)))
+
+    def _close(self, num_launches: Int64s, num_events: Int64s) -> None:
+        """Count what of correlations that are complete is unanswered."""
+        self.num_unanswered += int(num_launches[num_events == 0].sum())
 
 
-def num_without_device_event(launches: ArrowTable, device_events: ArrowTable) -> int:
-    """How many calls that launch work left no device event: what the tracer dropped."""
-    launching = rows_where(launches, "name", _is_launch)
-    answered = numbers_of(device_events, "correlation")
-    answered.sort()
+def launches_of(device_events: Kept, launches: Kept) -> Int64s:
+    """When was each row of ``device_events`` launched? As :meth:`Links.parts` says."""
+    links = Links()
+    for part in launches.parts("correlation", "start_ns", "name"):
+        links.add_calls(part)
     num = 0
-    for rows, (keys,) in number_parts(launches, "correlation"):
-        asking = keys[launching[rows] & (keys != 0)]
-        asking.sort()  # one that follows another is found near it
-        num += int(np.sum(~_find(asking, answered)[1]))
-    return num
-
-
-def _find(
-    wanted: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return where each id is among sorted ones, and whether it is; 0 is nowhere."""
-    at = np.searchsorted(keys, wanted)
-    if not keys.size:
-        return at, np.zeros(wanted.size, np.bool_)
-    at[at == keys.size] = 0
-    return at, (wanted != 0) & (keys[at] == wanted)
+    for part in device_events.parts("correlation"):
+        links.add_events(
+            numbers_of(part, "correlation"), row=np.arange(num, num + part.num_rows)
+        )
+        num += part.num_rows
+    found = np.full(num, UNLINKED)
+    for rows, launched_ns in links.parts():
+        found[rows["row"]] = launched_ns
+    return found
 
 
 def _is_launch(names: pa.Array) -> pa.Array:

@@ -9,19 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from traceparse.ingest import Kept
 from traceparse.tables import ArrowTable
 
-__all__ = [
-    "by_text",
-    "distinct",
-    "number_parts",
-    "numbers_of",
-    "parts",
-    "rows_where",
-    "texts_of",
-]
-
-_ROWS = 1 << 16  # at a time: what is computed of them fits the cache, and costs no memory
+__all__ = ["by_text", "distinct", "groups", "num_where", "numbers_of", "rows_where", "texts_of"]
 
 
 def by_text(
@@ -62,20 +53,32 @@ def rows_where(
     return by_text(table, column, told, null=False)
 
 
-def distinct(table: ArrowTable, column: str) -> list[str]:
-    """Return the distinct texts of a column, in the order of :func:`texts_of`."""
-    chunks = table[column].chunks
+def num_where(kept: Kept, column: str, wanted: Callable[[pa.Array], pa.Array]) -> int:
+    """How many rows have a text that is wanted?"""
+    return sum(int(rows_where(part, column, wanted).sum()) for part in kept.parts(column))
+
+
+def distinct(kept: Kept, column: str) -> list[str]:
+    """Return the distinct texts of a column, in the order of the file's dictionaries."""
     return list(
-        dict.fromkeys(text for chunk in chunks for text in chunk.dictionary.to_pylist())
+        dict.fromkeys(
+            text
+            for part in kept.parts(column)
+            for chunk in part[column].chunks
+            for text in chunk.dictionary.to_pylist()
+        )
     )
 
 
-def texts_of(table: ArrowTable, column: str) -> tuple[list[str], npt.NDArray[np.int32]]:
+def texts_of(
+    table: ArrowTable, column: str, known: dict[str, int] | None = None
+) -> tuple[list[str], npt.NDArray[np.int32]]:
     """Return the distinct texts of a column and each row's index among them; -1 for null.
 
-    For columns that have few; for names, :func:`by_text` needs less room.
+    For columns that have few; for names, :func:`by_text` needs less room. ``known`` are texts
+    that have an index already; others are added to it.
     """
-    texts: dict[str, int] = {}
+    texts = {} if known is None else known
 
     def numbered(chunk_texts: pa.Array) -> npt.NDArray[np.int32]:
         numbers = [texts.setdefault(text, len(texts)) for text in chunk_texts.to_pylist()]
@@ -87,23 +90,18 @@ def texts_of(table: ArrowTable, column: str) -> tuple[list[str], npt.NDArray[np.
 
 def numbers_of(table: ArrowTable, column: str) -> npt.NDArray[np.uint64]:
     """Return a column of ids, 0 for null: no id is 0."""
-    found = np.empty(table.num_rows, np.uint64)
-    for rows, (numbers,) in number_parts(table, column):
-        found[rows] = numbers
+    found: npt.NDArray[np.uint64] = table[column].fill_null(0).to_numpy()
     return found
 
 
-def number_parts(
-    table: ArrowTable, *columns: str
-) -> Iterator[tuple[slice, list[npt.NDArray[np.uint64]]]]:
-    """Yield the same of several columns, some rows at a time, with which rows they are."""
-    done = 0
-    for batch in table.select(columns).to_batches(max_chunksize=_ROWS):
-        numbers = [column.fill_null(0).to_numpy() for column in batch.columns]
-        yield slice(done, done + batch.num_rows), numbers
-        done += batch.num_rows
-
-
-def parts(num_rows: int) -> Iterator[slice]:
-    """Yield slices of as many rows as are best computed with at a time."""
-    return (slice(at, min(at + _ROWS, num_rows)) for at in range(0, num_rows, _ROWS))
+def groups(values: npt.NDArray[Any]) -> Iterator[tuple[int, slice | npt.NDArray[np.int64]]]:
+    """Yield each distinct value with the rows that have it, in their order."""
+    if not values.size:
+        return
+    if np.all(values == values[0]):  # as nearly always: nothing has to be copied
+        yield int(values[0]), slice(None)
+        return
+    order = np.argsort(values, kind="stable")
+    firsts = np.flatnonzero(np.diff(values[order], prepend=values[order[0]] - 1))
+    for rows in np.split(order, firsts[1:]):
+        yield int(values[rows[0]]), rows

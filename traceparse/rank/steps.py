@@ -8,6 +8,7 @@ kernels to that of the next step (report contract, section 3).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,23 +16,23 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from traceparse.errors import InputError
-from traceparse.ingest import STEP_MARK
+from traceparse.ingest import STEP_MARK, Kept
 from traceparse.intervals import Int64s
 from traceparse.rank.rows import rows_where
-from traceparse.tables import ArrowTable
 
 __all__ = [
     "MOST_DEVICE_STEPS",
     "Bounds",
     "Marker",
-    "bounds_of",
+    "StepBounds",
+    "first_steps",
     "markers",
-    "members_of",
     "past_belief",
 ]
 
 MOST_DEVICE_STEPS = 1 << 16  # nobody profiles more; each is a row of the report
 _LONGEST_NAME = 256  # of a step: it stands in notes and in every row of the report
+_NEVER = np.iinfo(np.int64).max
 _NUMBER = re.compile(r"#(\d{1,18})$")
 
 
@@ -60,7 +61,7 @@ def past_belief(path: str, count: int, what: str) -> InputError:
     )
 
 
-def markers(annotations: ArrowTable, path: str) -> list[Marker]:
+def markers(annotations: Kept, path: str) -> list[Marker]:
     """Return the steps that the profiler marked, in order of their start.
 
     Raises
@@ -68,71 +69,112 @@ def markers(annotations: ArrowTable, path: str) -> list[Marker]:
     InputError
         There are more than :data:`MOST_DEVICE_STEPS` of them.
     """
-    rows = np.flatnonzero(
-        rows_where(annotations, "name", lambda names: pc.starts_with(names, STEP_MARK))
-    )
-    if rows.size > MOST_DEVICE_STEPS:
-        raise past_belief(path, rows.size, "steps")
-    found = annotations.select(["name", "start_ns", "end_ns"]).take(rows).to_pylist()
-    steps = [
-        Marker(
-            _number(row["name"]), row["name"][:_LONGEST_NAME], row["start_ns"], row["end_ns"]
+    found: list[Marker] = []
+    num = 0
+    for part in annotations.parts("name", "start_ns", "end_ns"):
+        rows = np.flatnonzero(
+            rows_where(part, "name", lambda names: pc.starts_with(names, STEP_MARK))
         )
-        for row in found
-    ]
-    return sorted(steps, key=lambda marker: (marker.start_ns, marker.end_ns))
+        num += rows.size
+        if num <= MOST_DEVICE_STEPS:
+            found += [_marker(**row) for row in part.take(rows).to_pylist()]
+    if num > MOST_DEVICE_STEPS:
+        raise past_belief(path, num, "steps")
+    return sorted(found, key=lambda marker: (marker.start_ns, marker.end_ns))
 
 
-def _number(name: str) -> int | None:
+def _marker(name: str, start_ns: int, end_ns: int) -> Marker:
     found = _NUMBER.search(name)
-    return int(found[1]) if found else None
+    return Marker(int(found[1]) if found else None, name[:_LONGEST_NAME], start_ns, end_ns)
 
 
-def members_of(steps: list[Marker], launched_ns: Int64s) -> list[npt.NDArray[np.int64]]:
-    """Return for every step the device events that it launched.
+class _Segments:
+    """Time, cut at all starts and ends of steps: every instant of a segment is in the same.
 
-    Where host steps overlap (several threads or processes) an event belongs to each that
-    contains its launch.
+    Host steps overlap where several threads or processes mark them; what is launched then
+    belongs to each that contains it.
     """
-    order = np.argsort(launched_ns, kind="stable")
-    times = launched_ns[order]
-    return [
-        order[np.searchsorted(times, step.start_ns) : np.searchsorted(times, step.end_ns)]
-        for step in steps
-    ]
+
+    def __init__(self, steps: Sequence[Marker]) -> None:
+        bounds = np.array([(step.start_ns, step.end_ns) for step in steps], np.int64)
+        self._edges = np.unique(bounds)
+        self.num = max(self._edges.size - 1, 0)
+        places = np.searchsorted(self._edges, bounds.reshape(-1, 2)).tolist()
+        self.of_steps = [slice(first, last) for first, last in places]
+
+    def find(self, launched_ns: Int64s) -> tuple[npt.NDArray[np.int64], Int64s]:
+        """Return the rows that were launched in any segment, and in which."""
+        segments = np.searchsorted(self._edges, launched_ns, "right") - 1
+        rows = np.flatnonzero((segments >= 0) & (segments < self.num))
+        return rows, segments[rows]
 
 
-def bounds_of(
-    steps: list[Marker],
-    members: list[npt.NDArray[np.int64]],
-    *,
-    starts: Int64s,
-    ends: Int64s,
-    is_compute: npt.NDArray[np.bool_],
-) -> list[Bounds | None]:
-    """Return the interval of every step on one device, from the device events it launched."""
-    begins = [_begin(own, starts, is_compute) for own in members]
-    bounds: list[Bounds | None] = []
-    following: int | None = None  # where the next step with any events begins
-    for step, own, begin in reversed(list(zip(steps, members, begins, strict=True))):
-        if begin is None:
-            bounds.append(None)
-            continue
-        if following is None:
-            bounds.append(
-                Bounds(begin, max(int(ends[own].max()), step.end_ns), open_ended=True)
-            )
-        else:
-            # steps that run into each other may begin out of order: never a negative span
-            bounds.append(Bounds(begin, max(begin, following), open_ended=False))
-        following = begin
-    return bounds[::-1]
+def first_steps(steps: Sequence[Marker], launched_ns: Int64s) -> Int64s:
+    """In which step was each event launched? Its place, -1 for none; the first of several."""
+    segments = _Segments(steps)
+    step_of = np.full(segments.num, -1)
+    for place, own in reversed(list(enumerate(segments.of_steps))):
+        step_of[own] = place
+    found = np.full(launched_ns.size, -1)
+    rows, at = segments.find(launched_ns)
+    found[rows] = step_of[at]
+    return found
 
 
-def _begin(
-    own: npt.NDArray[np.int64], starts: Int64s, is_compute: npt.NDArray[np.bool_]
-) -> int | None:
-    if not own.size:
+class StepBounds:
+    """The interval of every step on every device, from the device events that it launched.
+
+    Events are added in any order; of each device and segment only the first and last instants
+    are kept.
+    """
+
+    def __init__(self, steps: Sequence[Marker], num_devices: int) -> None:
+        self._steps = steps
+        self._segments = _Segments(steps)
+        shape = (num_devices, self._segments.num)
+        self._first_compute = np.full(shape, _NEVER)
+        self._first = np.full(shape, _NEVER)
+        self._last = np.full(shape, -1)
+
+    def add(
+        self,
+        launched_ns: Int64s,
+        *,
+        devices: npt.NDArray[np.int16],
+        starts: Int64s,
+        ends: Int64s,
+        is_compute: npt.NDArray[np.bool_],
+    ) -> None:
+        """Add device events, each with the place of its device."""
+        rows, segments = self._segments.find(launched_ns)
+        at = (devices[rows].astype(np.int64), segments)
+        np.minimum.at(self._first, at, starts[rows])
+        np.maximum.at(self._last, at, ends[rows])
+        compute = is_compute[rows]
+        at = (at[0][compute], at[1][compute])
+        np.minimum.at(self._first_compute, at, starts[rows][compute])
+
+    def of(self, device: int) -> list[Bounds | None]:
+        """Return the intervals on one device, step by step."""
+        bounds: list[Bounds | None] = []
+        following: int | None = None  # where the next step with any events begins
+        for step, own in reversed(list(zip(self._steps, self._segments.of_steps, strict=True))):
+            begin = self._begin(device, own)
+            if begin is None:
+                bounds.append(None)
+                continue
+            if following is None:
+                last = int(self._last[device, own].max())
+                bounds.append(Bounds(begin, max(last, step.end_ns), open_ended=True))
+            else:
+                # steps that run into each other may begin out of order: never a negative span
+                bounds.append(Bounds(begin, max(begin, following), open_ended=False))
+            following = begin
+        return bounds[::-1]
+
+    def _begin(self, device: int, own: slice) -> int | None:
+        for firsts in (self._first_compute, self._first):
+            begin = int(firsts[device, own].min(initial=_NEVER))
+            if begin != _NEVER:
+                return begin
         return None
-    compute = own[is_compute[own]]
-    return int(starts[compute if compute.size else own].min())

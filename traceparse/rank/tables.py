@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest import RankTrace
-from traceparse.rank.classify import KINDS
-from traceparse.rank.steps import Marker, markers, members_of
-from traceparse.rank.works import Work, work_of
+from traceparse.rank.classify import KINDS, kinds_of
+from traceparse.rank.link import launches_of
+from traceparse.rank.steps import first_steps, markers
 from traceparse.tables import ArrowTable, schema_of
 
 __all__ = ["public_tables"]
@@ -28,42 +27,28 @@ def public_tables(trace: RankTrace) -> dict[str, ArrowTable]:
     is_kernel = pc.equal(events["category"].cast(pa.string()), "kernel")
     tables = {"device_events": events, "kernels": events.filter(is_kernel)}
     for name in _HOST_TABLES:
-        if name in trace.tables:
-            tables[name] = _complete(name, trace.tables[name], rank=trace.health.rank)
+        if name in trace.kept:
+            tables[name] = _complete(name, trace.kept[name].table(), rank=trace.health.rank)
     return tables
 
 
 def _device_events(trace: RankTrace) -> ArrowTable:
-    events = trace.tables["device_events"]
-    step = np.zeros(events.num_rows, np.int64)
-    in_step = np.zeros(events.num_rows, np.bool_)
-    kind = np.zeros(events.num_rows, np.int32)
-    steps = markers(trace.tables["annotations"], trace.health.path)
-    for work in work_of(trace) if events.num_rows else ():
-        kind[work.rows] = work.kinds
-        step[work.rows], in_step[work.rows] = _steps_of(steps, work)
+    kept = trace.kept["device_events"]
+    events = kept.table()
+    found = markers(trace.kept["annotations"], trace.health.path)
+    steps = [step for step in found if step.step is not None]
+    place = first_steps(steps, launches_of(kept, trace.kept["launches"]))
+    # the last one is for none
+    numbers = [*(step.step for step in steps), None]
+    step = pa.array(numbers, pa.int64()).take(pa.array(np.where(place < 0, len(steps), place)))
     return _complete(
         "device_events",
         events,
         rank=trace.health.rank,
-        step=pa.array(step, mask=~in_step),
-        kind=pa.DictionaryArray.from_arrays(kind, pa.array(KINDS)),
+        step=step,
+        kind=pa.DictionaryArray.from_arrays(kinds_of(events).astype(np.int32), pa.array(KINDS)),
         dur_ns=pc.subtract(events["end_ns"], events["start_ns"]),
     )
-
-
-def _steps_of(
-    steps: list[Marker], work: Work
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the step that launched each row of a device's work, and whether any did."""
-    step = np.zeros(work.starts.size, np.int64)
-    in_step = np.zeros(work.starts.size, np.bool_)
-    members = members_of(steps, work.launched_ns)
-    for marker, own in reversed(list(zip(steps, members, strict=True))):
-        if marker.step is not None:  # of steps that overlap, the first one stays
-            step[own] = marker.step
-            in_step[own] = True
-    return step, in_step
 
 
 def _complete(

@@ -1,127 +1,97 @@
-"""What each device of a rank worked on and when, as columns; the host where there is none."""
+"""What a rank's devices worked on and when, part by part; the host where there is none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from traceparse.ingest import RankTrace
+from traceparse.ingest import Kept, RankTrace
 from traceparse.intervals import Int64s
 from traceparse.rank.classify import COMM, COMPUTE, COPY, Kinds, kinds_of, kinds_on_host
-from traceparse.rank.link import launches_of
-from traceparse.rank.rows import distinct, texts_of
+from traceparse.rank.rows import distinct, numbers_of, texts_of
 from traceparse.rank.steps import past_belief
-from traceparse.tables import ArrowTable
 
-__all__ = ["Work", "devices_of", "work_of"]
+__all__ = ["Work", "device_work", "devices_of", "host_work"]
 
 CPU = "cpu"
 _HOST_KINDS = (COMPUTE, COMM)
 _MOST_DEVICES = 1024  # of one process; nobody has more than 16
 _IGNORED = 99  # the kind of host ranges that are no work
-_ALL = slice(None)
 
 
 class Work(NamedTuple):
-    """What was done and when, on one device: columns of equal length, times in Unix ns.
+    """What was done and when: columns of equal length, times in Unix ns.
 
-    ``rows`` are its places among all device events. ``launched_ns`` is ``UNLINKED`` where no
-    launch is recorded; ``is_kernel`` tells kernels from copies and from host work.
+    ``devices`` are places in what :func:`devices_of` returns; ``keys`` are correlations, 0 for
+    none; ``is_kernel`` tells kernels from copies and from host work.
     """
 
-    device: int | str
-    rows: slice | npt.NDArray[np.int64]
+    devices: npt.NDArray[np.int16]
     starts: Int64s
     ends: Int64s
     kinds: Kinds
-    launched_ns: Int64s
+    keys: npt.NDArray[np.uint64]
     is_kernel: npt.NDArray[np.bool_]
 
 
-def devices_of(trace: RankTrace) -> list[tuple[int | str, int]]:
-    """Return the devices of a trace in order, each with its number in column ``device``.
+def devices_of(trace: RankTrace) -> list[str]:
+    """Return the devices of a trace, as texts, in the order of the file.
 
     Raises
     ------
     InputError
         There are more than any process can have.
     """
-    names = distinct(trace.tables["device_events"], "device")
+    names = distinct(trace.kept["device_events"], "device")
     if len(names) > _MOST_DEVICES:
         raise past_belief(trace.health.path, len(names), "devices")
-    found = [(_device(name), number) for number, name in enumerate(names)]
-    return sorted(found, key=lambda one: (isinstance(one[0], str), str(one[0]).zfill(20)))
+    return names
 
 
-def _device(name: str) -> int | str:
-    return int(name) if name.isascii() and name.isdigit() and len(name) < 19 else name
-
-
-def work_of(trace: RankTrace) -> Iterator[Work]:
-    """Yield the work of each device, in order; of the host where there is no device.
-
-    One at a time, for memory's sake: that of several is copied, that of an only one is not.
-    """
-    events = trace.tables["device_events"]
-    if not events.num_rows:
-        yield from _host_work(trace)
-        return
-    devices = devices_of(trace)
-    whole = _device_work(trace)
-    if len(devices) == 1:
-        yield whole._replace(device=devices[0][0])
-        return
-    _, ids = texts_of(events, "device")
-    for device, number in devices:
-        rows = np.flatnonzero(ids == number)
+def device_work(trace: RankTrace, devices: list[str]) -> Iterator[Work]:
+    """Yield the work of all devices, a part at a time."""
+    known = {name: place for place, name in enumerate(devices)}
+    columns = (
+        "start_ns",
+        "end_ns",
+        "name",
+        "category",
+        "collective",
+        "device",
+        "correlation",
+    )
+    for part in trace.kept["device_events"].parts(*columns):
+        kinds = kinds_of(part)
         yield Work(
-            device=device,
-            rows=rows,
-            starts=whole.starts[rows],
-            ends=whole.ends[rows],
-            kinds=whole.kinds[rows],
-            launched_ns=whole.launched_ns[rows],
-            is_kernel=whole.is_kernel[rows],
+            devices=texts_of(part, "device", known)[1].astype(np.int16),
+            starts=part["start_ns"].to_numpy(),
+            ends=part["end_ns"].to_numpy(),
+            kinds=kinds,
+            keys=numbers_of(part, "correlation"),
+            is_kernel=kinds != COPY,
         )
 
 
-def _device_work(trace: RankTrace) -> Work:
-    """Return the work of all devices together."""
-    events = trace.tables["device_events"]
-    kinds = kinds_of(events)
-    return Work(
-        device="",
-        rows=_ALL,
-        starts=events["start_ns"].to_numpy(),
-        ends=events["end_ns"].to_numpy(),
-        kinds=kinds,
-        launched_ns=launches_of(events, trace.tables["launches"]),
-        is_kernel=kinds != COPY,
-    )
-
-
-def _host_work(trace: RankTrace) -> Iterator[Work]:
+def host_work(trace: RankTrace) -> Iterator[Work]:
     """Yield the work of the host: operators compute, gloo and MPI communicate."""
-    parts = [
-        _host_part(trace.tables["ops"], other=COMPUTE),
-        _host_part(trace.tables["annotations"], other=_IGNORED),
-    ]
-    starts, ends, kinds = (_joined(columns) for columns in zip(*parts, strict=True))
-    if starts.size:
-        yield Work(CPU, _ALL, starts, ends, kinds, starts, np.zeros(starts.size, np.bool_))
+    yield from _host_part(trace.kept["ops"], other=COMPUTE)
+    yield from _host_part(trace.kept["annotations"], other=_IGNORED)
 
 
-def _host_part(spans: ArrowTable, *, other: int) -> tuple[Int64s, Int64s, Kinds]:
-    kinds = kinds_on_host(spans, other=other)
-    is_work = np.isin(kinds, _HOST_KINDS)
-    rows = _ALL if is_work.all() else is_work
-    return spans["start_ns"].to_numpy()[rows], spans["end_ns"].to_numpy()[rows], kinds[rows]
-
-
-def _joined(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Put columns under one another; one alone is not copied."""
-    filled = [column for column in columns if column.size]
-    return filled[0] if len(filled) == 1 else np.concatenate(columns)
+def _host_part(spans: Kept, *, other: int) -> Iterator[Work]:
+    for part in spans.parts("start_ns", "end_ns", "name"):
+        kinds = kinds_on_host(part, other=other)
+        rows = np.isin(kinds, _HOST_KINDS)
+        num = int(rows.sum())
+        if num:
+            yield Work(
+                devices=np.zeros(num, np.int16),
+                starts=part["start_ns"].to_numpy()[rows],
+                ends=part["end_ns"].to_numpy()[rows],
+                kinds=kinds[rows],
+                keys=np.zeros(num, np.uint64),
+                is_kernel=np.zeros(num, np.bool_),
+            )
