@@ -9,3 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HAND = ROOT / "fixtures" / "hand"
 GLOO = ROOT / "fixtures" / "gloo-2rank"
 SHARED = Path(os.environ.get("TRACEPARSE_SHARED_TRACES", ROOT.parent / "shared" / "traces"))
+
+_ENDINGS = (".json", ".json.gz", ".json.zst", ".tmp", ".bin")
+STORED = sorted(p for p in (ROOT / "fixtures").rglob("*") if p.name.endswith(_ENDINGS))
+PUBLIC = sorted(SHARED.rglob("*.json.gz"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tests.contract.places import ROOT, SHARED
+from tests.contract.places import PUBLIC, SHARED, STORED
 from tools.damage import KINDS
 from traceparse.errors import TraceparseError
 from traceparse.ingest.native import engine
@@ -16,9 +16,6 @@ from traceparse.ingest.source import Source
 pytestmark = pytest.mark.skipif(
     engine() != "native", reason="the native engine was not built, for want of a compiler"
 )
-ENDINGS = (".json", ".json.gz", ".json.zst", ".tmp", ".bin")
-STORED = sorted(p for p in (ROOT / "fixtures").rglob("*") if p.name.endswith(ENDINGS))
-PUBLIC = sorted(SHARED.rglob("*.json.gz"))
 # few and small blocks take long in large files, and show nothing that they do not in small ones
 BLOCKS = (1 << 12, 1 << 16, 1 << 20, 1 << 24)
 
