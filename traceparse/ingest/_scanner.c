@@ -51,8 +51,12 @@ typedef struct {
     int32_t phase, category;
 } Kind;
 
+/* Fields whose text is mostly that of the event before. */
+enum { PHASE, CATEGORY, PROCESS, THREAD, DEVICE, NUM_STEADY };
+
 typedef struct {
     Dictionary texts;
+    int32_t recent[NUM_STEADY]; /* the last id of each steady field, or -1 */
     Kind kinds[MOST_KINDS];
     int32_t num_kinds;
 } Scanner;
@@ -401,11 +405,41 @@ skip_nested(Reader *in)
 
 /* -- values of known keys ------------------------------------------------------------------ */
 
+/* Read microseconds as nanoseconds, if they are written as nearly all are: with three decimals
+ * at most, and no sign. */
+static inline int
+read_usual_time(Reader *in, int64_t *value, uint8_t *flags)
+{
+    const char *start = in->at, *at = start, *end = in->end;
+    int64_t number = 0, part = 0, unit = 100;
+    int has_fraction = 0;
+    while (at < end && is_digit(*at) && at - start < MOST_DIGITS)
+        number = number * 10 + (*at++ - '0');
+    if (at == start || at == end || number >= LATEST || (*start == '0' && at - start > 1))
+        return 0;
+    if (*at == '.') {
+        const char *point = at++;
+        for (; at < end && is_digit(*at) && unit; unit /= 10)
+            part += (*at++ - '0') * unit;
+        if (at - point < 2 || at == end)
+            return 0;
+        has_fraction = at - point > 2 || part != 0; /* ".0" is whole to the Python engine */
+    }
+    if (is_digit(*at) || *at == '.' || (*at | 32) == 'e')
+        return 0;
+    *value = number * 1000 + part;
+    *flags |= has_fraction ? HAS_FRACTION : 0;
+    in->at = at;
+    return 1;
+}
+
 /* Read microseconds as nanoseconds. Null is MISSING; what is no plain number is odd. */
 static int
 read_time(Reader *in, int64_t *value, uint8_t *flags)
 {
     const char *start = in->at;
+    if (read_usual_time(in, value, flags))
+        return WHOLE;
     if (*start == 'n') {
         *value = MISSING;
         return skip_word(in, "null", 4);
@@ -484,6 +518,25 @@ read_unsigned(Reader *in, uint64_t *value, int *state)
     return WHOLE;
 }
 
+/* Read a value that has the text that its field had last, if so. No whole value but a number
+ * is the beginning of another one. */
+static inline int
+read_recent(const Scanner *self, Reader *in, int32_t *id, int field)
+{
+    if (self->recent[field] < 0)
+        return 0;
+    const Text *known = &self->texts.texts[self->recent[field]];
+    if (in->end - in->at <= (ptrdiff_t)known->length
+        || memcmp(in->at, self->texts.bytes + known->start, known->length) != 0)
+        return 0;
+    char last = in->at[known->length - 1], next = in->at[known->length];
+    if (is_digit(last) && (is_digit(next) || next == '.' || (next | 32) == 'e'))
+        return 0;
+    in->at += known->length;
+    *id = self->recent[field];
+    return 1;
+}
+
 /* Read a string as the id of its text, quotes and all; null is -1. */
 static int
 read_text(Scanner *self, Reader *in, int32_t *id, int may_be_null)
@@ -502,9 +555,20 @@ read_text(Scanner *self, Reader *in, int32_t *id, int may_be_null)
     return *id < 0 ? NO_ROOM : WHOLE;
 }
 
+/* The same of a field whose text is mostly that of the event before. */
+static inline int
+read_steady_text(Scanner *self, Reader *in, int32_t *id, int field, int may_be_null)
+{
+    if (read_recent(self, in, id, field))
+        return WHOLE;
+    int result = read_text(self, in, id, may_be_null);
+    self->recent[field] = *id;
+    return result;
+}
+
 /* Read any scalar as the id of its text; null is -1. */
 static int
-read_label(Scanner *self, Reader *in, int32_t *id)
+read_any_label(Scanner *self, Reader *in, int32_t *id)
 {
     const char *start = in->at;
     int result;
@@ -520,6 +584,16 @@ read_label(Scanner *self, Reader *in, int32_t *id)
                 return ODD;
     *id = id_of(&self->texts, start, (size_t)(in->at - start));
     return *id < 0 ? NO_ROOM : WHOLE;
+}
+
+static inline int
+read_label(Scanner *self, Reader *in, int32_t *id, int field)
+{
+    if (read_recent(self, in, id, field))
+        return WHOLE;
+    int result = read_any_label(self, in, id);
+    self->recent[field] = *id;
+    return result;
 }
 
 /* -- events -------------------------------------------------------------------------------- */
@@ -563,7 +637,7 @@ read_argument(Scanner *self, Reader *in, Event *event, const char *key, size_t l
     if (IS("external id"))
         return read_unsigned(in, &event->external_old, &event->has_external_old);
     if (IS("device"))
-        return read_label(self, in, &event->device);
+        return read_label(self, in, &event->device, DEVICE);
     if (IS("Collective name"))
         return read_text(self, in, &event->collective, 1);
     if (IS("finished")) {
@@ -606,7 +680,7 @@ read_field(Scanner *self, Reader *in, Event *event, const char *key, size_t leng
     switch (length) {
     case 2:
         if (IS("ph"))
-            return read_text(self, in, &event->phase, 0);
+            return read_steady_text(self, in, &event->phase, PHASE, 0);
         if (IS("ts")) {
             event->ts_flags = 0;
             return read_time(in, &event->ts, &event->ts_flags);
@@ -614,11 +688,11 @@ read_field(Scanner *self, Reader *in, Event *event, const char *key, size_t leng
         break;
     case 3:
         if (IS("cat"))
-            return read_text(self, in, &event->category, 1);
+            return read_steady_text(self, in, &event->category, CATEGORY, 1);
         if (IS("pid"))
-            return read_label(self, in, &event->pid);
+            return read_label(self, in, &event->pid, PROCESS);
         if (IS("tid"))
-            return read_label(self, in, &event->tid);
+            return read_label(self, in, &event->tid, THREAD);
         if (IS("dur")) {
             event->dur_flags = 0;
             return read_time(in, &event->dur, &event->dur_flags);
@@ -774,6 +848,13 @@ scan_events(ScannerObject *self, const char *text, Py_ssize_t size, Py_ssize_t a
     }
 }
 
+static void
+forget_recent(Scanner *scanner)
+{
+    for (int field = 0; field < NUM_STEADY; field++)
+        scanner->recent[field] = -1;
+}
+
 static PyObject *
 scanner_scan(PyObject *object, PyObject *args)
 {
@@ -854,6 +935,7 @@ scanner_clear(PyObject *object, PyObject *Py_UNUSED(ignored))
     memset(texts->slots, 0, texts->num_slots * sizeof *texts->slots);
     texts->num_texts = texts->num_bytes = 0;
     scanner->num_kinds = 0;
+    forget_recent(scanner);
     Py_RETURN_NONE;
 }
 
@@ -929,6 +1011,7 @@ scanner_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(keywords))
     if (self == NULL)
         return NULL;
     self->capacity = capacity;
+    forget_recent(&self->scanner);
     if (allocate(&self->scanner.texts, most_texts, most_bytes, seed) < 0) {
         PyErr_NoMemory();
         Py_CLEAR(self);

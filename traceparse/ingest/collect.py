@@ -91,7 +91,7 @@ class Collector:
                 self.skipped[way.label] += len(places)
         for table, own in tables.items():
             order = np.concatenate([np.asarray(ways[way], np.int64) for way in own])
-            labels = self.store.ids(way.label for way in own)
+            labels = self.store.ids(table, "category", (way.label for way in own))
             categories = np.repeat(labels, [len(ways[way]) for way in own])
             if np.any(order[1:] < order[:-1]):
                 in_order = np.argsort(order, kind="stable")
@@ -123,11 +123,8 @@ class Collector:
             return
         if not usable.all():
             group = list(compress(group, usable))
-        self.store.append(
-            table,
-            name=self.store.ids(event.name for event in group),
-            category=categories[usable],
-        )
+        self.store.append(table, category=categories[usable])
+        self.store.append_texts(table, name=(event.name for event in group))
         self._add_args(table, group)
 
     def add_times(
@@ -161,11 +158,12 @@ class Collector:
         return usable
 
     def _add_args(self, table: str, group: list[Event]) -> None:
-        put, ids = partial(self.store.append, table), self.store.ids
+        put = partial(self.store.append, table)
+        put_texts = partial(self.store.append_texts, table)
         if table != "device_events":
-            put(
-                pid=ids(label_of(event.pid) for event in group),
-                tid=ids(label_of(event.tid) for event in group),
+            put_texts(
+                pid=(label_of(event.pid) for event in group),
+                tid=(label_of(event.tid) for event in group),
             )
         if table == "python_functions":
             return
@@ -180,10 +178,10 @@ class Collector:
             return
         put(correlation=_numbers([a.correlation for a in args], zero=False))
         if table == "device_events":
-            put(
-                stream=_numbers([a.stream for a in args]),
-                collective=ids(a.collective for a in args),
-                device=ids(
+            put(stream=_numbers([a.stream for a in args]))
+            put_texts(
+                collective=(a.collective for a in args),
+                device=(
                     device_of(event.pid if a.device is None else a.device)
                     for event, a in zip(group, args, strict=True)
                 ),
@@ -194,12 +192,12 @@ class Collector:
         good = times > UNUSABLE
         self.skipped["time_missing"] += int((~good).sum())
         kept = list(compress(group, good))
-        self.store.append(
+        self.store.append("counters", start_ns=times[good])
+        self.store.append_texts(
             "counters",
-            start_ns=times[good],
-            name=self.store.ids(event.name for event in kept),
-            pid=self.store.ids(label_of(event.pid) for event in kept),
-            values=self.store.ids(bytes(event.args).decode() for event in kept),
+            name=(event.name for event in kept),
+            pid=(label_of(event.pid) for event in kept),
+            values=(bytes(event.args).decode() for event in kept),
         )
 
     def finish(self, base_ns: int) -> dict[str, Kept]:

@@ -108,9 +108,9 @@ class Rows(NamedTuple):
         """Return columns of so many rows."""
         return cls(*(np.zeros(size, kind) for kind in _TYPES))
 
-    def of(self, chosen: slice | npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Rows:
-        """Return some of the rows."""
-        return Rows(*(column[chosen] for column in self))  # type: ignore[arg-type]
+    def first(self, num: int) -> Rows:
+        """Return the first of the rows."""
+        return Rows(*(column[:num] for column in self))  # type: ignore[arg-type]
 
 
 class _Lookup:
@@ -155,11 +155,8 @@ class NativeEngine:
         self._num_rows = 0
         self._values: list[object] = []  # of the scanner's texts
         self._ways: list[Route] = []  # of its kinds
-        store = collector.store
-        self._epoch = store.epoch
-        self._texts = _Lookup(lambda values: store.ids(map(str, values)), none=-1)
-        self._labels = _Lookup(lambda values: store.ids(map(label_of, values)), none=-1)
-        self._devices = _Lookup(lambda values: store.ids(map(device_of, values)), none=-1)
+        self._epoch = collector.store.epoch
+        self._columns: dict[tuple[str, str], _Lookup] = {}  # ids in the store, by column
         self._moves: dict[Route, _Lookup] = {}  # of ways that a name may change
         self._last_name = ""
 
@@ -205,22 +202,22 @@ class NativeEngine:
         if not self._num_rows:
             return
         self._last_name = self.last_name
-        rows = self._rows.of(slice(self._num_rows))
+        rows = self._rows.first(self._num_rows)
         self._num_rows = 0
         self._collector.events += rows.kinds.size
         self._make_room()
         for table, order, categories in self._collector.by_table(self._by_way(rows)):
             if table == "counters":
-                self._add_counters(rows.of(order), text)
+                self._add_counters(rows, order, text)
             else:
-                self._add_spans(table, rows.of(order), categories)
+                self._add_spans(table, rows, order, categories)
 
     def _make_room(self) -> None:
         store = self._collector.store
         store.make_room()
         if self._epoch != store.epoch:
             self._epoch = store.epoch
-            for lookup in (self._texts, self._labels, self._devices):
+            for lookup in self._columns.values():
                 lookup.forget()
 
     def _learn(self) -> None:
@@ -235,7 +232,7 @@ class NativeEngine:
         self._scanner.clear()
         self._values.clear()
         self._ways.clear()
-        for lookup in (self._texts, self._labels, self._devices, *self._moves.values()):
+        for lookup in (*self._columns.values(), *self._moves.values()):
             lookup.forget()
 
     def _by_way(self, rows: Rows) -> dict[Route, Int64s]:
@@ -259,55 +256,78 @@ class NativeEngine:
             )
         return self._moves[way]
 
-    def _add_spans(self, table: str, rows: Rows, categories: Int32s) -> None:
+    def _add_spans(self, table: str, rows: Rows, order: Int64s, categories: Int32s) -> None:
+        """Add the rows at some places to a table, column by column."""
         collector, put = self._collector, partial(self._collector.store.append, table)
-        has_fraction = bool((rows.flags & _HAS_FRACTION).any())
-        usable = collector.add_times(table, rows.starts, rows.lasts, whole_us=not has_fraction)
+        ids = partial(self._ids, table)
+        flags = rows.flags[order]
+        has_fraction = bool((flags & _HAS_FRACTION).any())
+        usable = collector.add_times(
+            table, rows.starts[order], rows.lasts[order], whole_us=not has_fraction
+        )
         if not usable.any():
             return
         if not usable.all():
-            rows = rows.of(usable)
-            categories = categories[usable]
-        put(name=self._texts.of(rows.names, self._values), category=categories)
+            order, flags, categories = order[usable], flags[usable], categories[usable]
+        put(name=ids("name", rows.names[order]), category=categories)
         if table != "device_events":
             put(
-                pid=self._labels.of(rows.pids, self._values),
-                tid=self._labels.of(rows.tids, self._values),
+                pid=ids("pid", rows.pids[order], label_of),
+                tid=ids("tid", rows.tids[order], label_of),
             )
         if table == "python_functions":
             return
-        collector.unfinished += int(np.count_nonzero(rows.flags & _UNFINISHED))
+        collector.unfinished += int(np.count_nonzero(flags & _UNFINISHED))
         if table == "annotations":
             return
-        put(external_id=_ids(rows.externals, rows.flags & _HAS_EXTERNAL != 0))
+        put(external_id=_ids(rows.externals[order], flags & _HAS_EXTERNAL != 0))
         if table == "ops":
             return
-        put(correlation=_ids(rows.correlations, rows.flags & _HAS_CORRELATION != 0))
+        put(correlation=_ids(rows.correlations[order], flags & _HAS_CORRELATION != 0))
         if table == "device_events":
+            devices = rows.devices[order]
+            devices = np.where(devices < 0, rows.pids[order], devices)
             put(
-                stream=_numbers(rows.streams, rows.flags & _HAS_STREAM != 0),
-                collective=self._texts.of(rows.collectives, self._values),
-                device=self._devices_of(rows),
+                stream=_numbers(rows.streams[order], flags & _HAS_STREAM != 0),
+                collective=ids("collective", rows.collectives[order]),
+                device=self._devices(table, devices),
             )
 
-    def _devices_of(self, rows: Rows) -> Int32s:
-        found = self._devices.of(
-            np.where(rows.devices < 0, rows.pids, rows.devices), self._values
-        )
-        found[found < 0] = self._collector.store.ids([device_of(None)])[0]
+    def _ids(
+        self,
+        table: str,
+        column: str,
+        ids: Int32s,
+        text_of: Callable[[object], str | None] = str,
+    ) -> Int32s:
+        """Return what the scanner's texts are in a column of the store, for ids of them."""
+        if (table, column) not in self._columns:
+            store = self._collector.store
+            self._columns[table, column] = _Lookup(
+                lambda values: store.ids(table, column, map(text_of, values)), none=-1
+            )
+        return self._columns[table, column].of(ids, self._values)
+
+    def _devices(self, table: str, ids: Int32s) -> Int32s:
+        found = self._ids(table, "device", ids, device_of)
+        nowhere = found < 0
+        if nowhere.any():
+            found[nowhere] = self._collector.store.ids(table, "device", [device_of(None)])[0]
         return found
 
-    def _add_counters(self, rows: Rows, text: bytes) -> None:
-        good = rows.starts > UNUSABLE
-        self._collector.skipped["time_missing"] += int(np.count_nonzero(~good))
+    def _add_counters(self, rows: Rows, order: Int64s, text: bytes) -> None:
+        good = order[rows.starts[order] > UNUSABLE]
+        self._collector.skipped["time_missing"] += order.size - good.size
         places = rows.args[good].tolist()
         store = self._collector.store
         store.append(
             "counters",
             start_ns=rows.starts[good],
-            name=self._texts.of(rows.names[good], self._values),
-            pid=self._labels.of(rows.pids[good], self._values),
-            values=store.ids(text[start:end].decode() for start, end in places),
+            name=self._ids("counters", "name", rows.names[good]),
+            pid=self._ids("counters", "pid", rows.pids[good], label_of),
+        )
+        store.append_texts(
+            "counters", values=(text[start:end].decode() for start, end in places)
         )
 
 

@@ -32,6 +32,7 @@ _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # zstd frames of no conten
 _MAGIC = 4  # bytes that tell
 _GZIP_WBITS = 31  # zlib's way of saying: expect a gzip header
 _RAW_BLOCK = 1 << 18
+_PLAIN_BLOCK = 1 << 20  # of a file that is not compressed: what is asked for at a time
 _INFLATED_BLOCK = 1 << 20
 _ZLIB_BLOCK = 1 << 12
 _ZSTD_BITE = 1 << 10  # a zstd block of 4 bytes can hold 128 KiB: this is at most 32 MiB at once
@@ -185,9 +186,9 @@ class Source:
         self._held = max(len(data) - size, 0)
         return data[:size]
 
-    def _raw(self) -> bytes:
+    def _raw(self, size: int | None = None) -> bytes:
         try:
-            block = self._file.read(_RAW_BLOCK)
+            block = self._file.read(size or _RAW_BLOCK)
         except OSError as error:
             raise _unreadable(self.path, error) from error
         self._num_raw += len(block)
@@ -218,9 +219,11 @@ class Source:
             yield from ahead(self._members(block, member))
 
     def _plain(self, block: bytes) -> Iterator[bytes]:
+        size = _PLAIN_BLOCK - len(block)  # so that whole blocks follow, and need not be joined
         while block:
             yield block
-            block = self._raw()
+            block = self._raw(size)
+            size = _PLAIN_BLOCK
 
     def _members(self, block: bytes, member: _Member) -> Iterator[bytes]:
         """Inflate one compressed member after another, as far as they are whole."""

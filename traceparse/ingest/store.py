@@ -1,7 +1,7 @@
 """What is kept of a file: columns that grow, part by part.
 
-Texts are numbered in one dictionary for all columns, which begins anew before it grows without
-end; what was collected then becomes a part of the tables.
+Texts of a column are numbered in a dictionary, which begins anew before it grows without end;
+what was collected then becomes a part of the tables.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceparse.ingest.kept import Kept
-from traceparse.intervals import Int64s
 from traceparse.spill import Spill
 from traceparse.tables import TEXT, schema_of
 
@@ -25,7 +24,7 @@ __all__ = ["Int32s", "Store"]
 Int32s: TypeAlias = npt.NDArray[np.int32]
 
 # What is collected before it becomes a part of the tables
-_MOST_TEXTS = 1 << 16  # distinct ones
+_MOST_TEXTS = 1 << 16  # distinct ones of each column
 _MOST_LETTERS = 1 << 24  # in these
 _MOST_ROWS = 1 << 16
 _MOST_HELD = 1 << 23  # bytes of parts that stay in memory, if there is a disk for the others
@@ -40,9 +39,8 @@ class Store:
     def __init__(self, *, on_disk: bool = False) -> None:
         self.epoch = 0
         self._columns: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
-        self._texts: dict[str, int] = {}
-        self._letters = 0
-        self._num_rows = 0
+        self._texts: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+        self._num_texts = self._letters = self._num_rows = 0
         self._spill = Spill() if on_disk else None
         self._num_held = 0
         self._kept: dict[str, Kept] = {}
@@ -53,23 +51,31 @@ class Store:
             self._columns[table][name].append(part)
         self._num_rows += len(columns.get("start_ns", ()))
 
-    def _id(self, text: str | None) -> int:
-        if text is None:
-            return -1
-        return self._texts.setdefault(text, len(self._texts))
+    def append_texts(self, table: str, **columns: Iterable[str | None]) -> None:
+        """Add a part to some columns of a table, given as texts."""
+        for name, texts in columns.items():
+            self._columns[table][name].append(self.ids(table, name, texts))
 
-    def ids(self, texts: Iterable[str | None]) -> Int32s:
-        """Return a number for each text, -1 for none; they hold until :meth:`make_room`."""
-        num_known = len(self._texts)
-        ids = np.fromiter(map(self._id, texts), np.int32)
-        added = islice(reversed(self._texts), len(self._texts) - num_known)
-        self._letters += sum(map(len, added))
+    def ids(self, table: str, column: str, texts: Iterable[str | None]) -> Int32s:
+        """Return a number for each text of a column, -1 for none.
+
+        They hold until :meth:`make_room`.
+        """
+        known = self._texts[table, column]
+        num_known = len(known)
+        ids = np.fromiter(
+            (-1 if text is None else known.setdefault(text, len(known)) for text in texts),
+            np.int32,
+        )
+        num_added = len(known) - num_known
+        self._num_texts += num_added
+        self._letters += sum(map(len, islice(reversed(known), num_added)))
         return ids
 
     def make_room(self) -> None:
         """Turn what was collected into Arrow, if it is much."""
         if (
-            len(self._texts) > _MOST_TEXTS
+            self._num_texts > _MOST_TEXTS
             or self._letters > _MOST_LETTERS
             or self._num_rows >= _MOST_ROWS
         ):
@@ -77,16 +83,16 @@ class Store:
 
     def _flush(self) -> None:
         """Turn what was collected into Arrow, whose texts take a third of Python's room."""
-        texts = pa.array(self._texts, pa.string())
         for name, columns in self._columns.items():
             kept = self._of(name)
             part = [
-                _column(columns.pop(field.name), field.type, texts) for field in kept.schema
+                _column(columns.pop(field.name), field.type, self._texts[name, field.name])
+                for field in kept.schema
             ]
             self._num_held += kept.add(part, held=self._num_held < _MOST_HELD)
         self._columns.clear()
         self._texts.clear()
-        self._letters = self._num_rows = 0
+        self._num_texts = self._letters = self._num_rows = 0
         self.epoch += 1
 
     def _of(self, name: str) -> Kept:
@@ -102,22 +108,15 @@ class Store:
 
 
 def _column(
-    parts: Sequence[Any], kind: pa.DataType, texts: pa.Array
+    parts: Sequence[Any], kind: pa.DataType, texts: Iterable[str]
 ) -> npt.NDArray[np.int64] | pa.Array:
-    if kind == pa.int64():
-        return np.concatenate(parts)
     if kind == pa.uint64():
         return pa.concat_arrays(parts)
-    return _texts_column(np.concatenate(parts), texts, kind)
-
-
-def _texts_column(ids: Int64s, texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Make a column of texts whose dictionary holds only what the column has."""
-    is_used = np.zeros(len(texts) + 1, np.bool_)
-    is_used[ids] = True  # null is -1, the last one
-    used = np.flatnonzero(is_used[:-1])
-    positions = np.cumsum(is_used, dtype=np.int32) - 1
+    joined = np.concatenate(parts)
+    if kind == pa.int64():
+        return joined
+    nothing = joined < 0
     column = pa.DictionaryArray.from_arrays(
-        pa.array(positions[ids].astype(np.int32), mask=ids < 0), texts.take(pa.array(used))
+        pa.array(joined, mask=nothing if nothing.any() else None), pa.array(texts, pa.string())
     )
     return column if kind == TEXT else column.cast(kind)
