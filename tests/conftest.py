@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("no times", deadline=None)  # other programs may have the machine
+settings.load_profile("no times")
 
 
 @pytest.fixture(scope="session", autouse=True)

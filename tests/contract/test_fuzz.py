@@ -18,14 +18,14 @@ SEEDS = read_seeds([HAND, GLOO])
 MUTATOR = Mutator(SEEDS)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120, derandomize=True)
 @given(which=st.integers(0, len(SEEDS) - 1), chance=st.integers(0, 2**32))
 def test_a_mutated_trace_gives_a_report_or_one_line(tmp_path_factory, which, chance):
     data = MUTATOR.mutate(SEEDS[which], Random(chance))
     assert check(data, tmp_path_factory.getbasetemp()).kind
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(data=st.binary(max_size=200))
 @example(b"")
 @example(b"\x1f\x8b\x08\0\0\0\0\0\0\xff")

@@ -18,7 +18,7 @@ from traceparse.errors import TraceparseError
 
 GPU_LAYOUTS = [name for name in LAYOUTS if name not in ("leg", "list")]
 GEMM, NCCL = "sm90_xmma_gemm_bf16", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
-CHECK = settings(max_examples=60, deadline=None)
+CHECK = settings(max_examples=60)
 
 # few instants and few ids, so that edges meet and launches share an id
 instants = st.integers(1, 60)
@@ -150,7 +150,7 @@ def cpu_traces(draw):
 traces = st.one_of(gpu_traces(), cpu_traces())
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(events=traces, layout=st.sampled_from(GPU_LAYOUTS))
 def test_analyzer_is_the_oracle(folder, events, layout):
     path = written(folder, events, layout=layout)
@@ -191,7 +191,7 @@ def test_the_order_of_events_means_nothing(folder, events, shuffled):
     assert seen(written(folder, shuffled.draw(st.permutations(events)))) == before
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(events=traces, container=st.sampled_from(sorted(CONTAINERS)))
 def test_layout_and_compression_mean_nothing(folder, events, container):
     header = {
@@ -230,7 +230,7 @@ def decimals(draw, signs=("", "+", "-")):
 times = st.tuples(decimals(signs=("", "+")), decimals())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(numbers=st.lists(times, min_size=1, max_size=6))
 def test_every_spelling_of_a_number_is_exact(folder, numbers):
     events = [
@@ -252,7 +252,7 @@ def survives(path):
         return None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     content=st.one_of(
         st.binary(max_size=200),
@@ -273,7 +273,7 @@ DAMAGED = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(trace=st.sampled_from(DAMAGED), data=st.data())
 def test_damage_gives_a_report_or_one_line(folder, trace, data):
     content = bytearray(trace.read_bytes())
@@ -296,7 +296,7 @@ def test_damage_gives_a_report_or_one_line(folder, trace, data):
         assert partition_errors({"devices": devices}) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(trace=st.sampled_from(DAMAGED), data=st.data())
 def test_a_prefix_is_read_as_far_as_it_goes(folder, trace, data):
     content = trace.read_bytes()

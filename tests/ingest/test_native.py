@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.traces import kernel, op, step, write
 from traceparse.errors import UsageError
 from traceparse.ingest import native, read_trace
-from traceparse.ingest.collect import Collector
+from traceparse.ingest.collect import Collector, label_of
 from traceparse.ingest.native import CLOSED, DOUBTFUL, MORE, NativeEngine, engine
 from traceparse.ingest.numbers import MISSING, nanoseconds
 from traceparse.ingest.split import outline
@@ -46,6 +46,30 @@ def times(text: str):
     if reader.take(f'{{"ph":"X","cat":"c","name":"n","ts":{text}}}]'.encode()).status == CLOSED:
         return int(reader._rows.starts[0]), not reader._rows.flags[0] & native._HAS_FRACTION
     return None
+
+
+_LABELS = ["1", "12", "1.5", "-1", '"1"', '"12"', '"1\\""', "null", "true", '"a"', '"ab"', '""']
+
+
+@given(st.lists(st.sampled_from(_LABELS), min_size=2, max_size=9), st.sampled_from([",", " ,"]))
+def test_a_label_that_begins_like_the_one_before_is_another(labels, comma):
+    """What a field had last is looked for first: it must be all that stands there."""
+    events = (
+        f'{{"ph":"X","cat":"cpu_op","name":"n","ts":1,"dur":1,"pid":{label}{comma}"tid":{label}}}'
+        for label in labels
+    )
+    collector = Collector()
+    reader = NativeEngine(collector)
+    reader.take(",".join(events).encode() + b"]")
+    reader.flush()
+    ops = collector.finish(0)["ops"].table()
+    expected = [label_of(json.loads(label)) for label in labels]
+    assert ops["pid"].to_pylist() == ops["tid"].to_pylist() == expected
+
+
+def test_a_number_that_the_one_before_begins_is_left_to_python():
+    event = '{"ph":"X","cat":"c","name":"n","pid":%s}'
+    assert taken(f"{event % 1},{event % '1e3'}]".encode())[2] == 1
 
 
 @pytest.mark.parametrize("style", [{}, {"indent": 2}, {"separators": (",", ":")}])
