@@ -53,6 +53,9 @@ def _no_constant(word: str) -> None:
     raise ValueError(f"{word} is no JSON")
 
 
+_OF_CALLS = ("Collective name", "In msg nelems", "In msg size")
+
+
 def _loads(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
     return json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
 
@@ -85,6 +88,7 @@ def value_of(event: dict[str, Any]) -> dict[str, Any]:
         "correlation": _number(args.get("correlation")),
         "external": _number(args.get("external id") if external is None else external),
         "unfinished": args.get("finished") is False,
+        "call": any(args.get(key) is not None for key in _OF_CALLS),
     }
 
 
@@ -141,6 +145,7 @@ def taken(tries: Tries, row: int) -> dict[str, Any]:
         "correlation": correlation if flags & 2 else None,
         "external": external if flags & 4 else None,
         "unfinished": bool(flags & 16),
+        "call": bool(flags & 32),
     }
 
 

@@ -140,6 +140,17 @@ TABLES = _by_name(
         (_START, _END, _NAME, _CATEGORY, _PID, _TID, _RANK),
     ),
     Table(
+        "collective_args",
+        "one argument of a collective: a table of its own, as few events have any",
+        (
+            Column("of", TEXT, "", "the table that the event is in"),
+            Column("row", pa.uint64(), "", "its place there, in the order of its file"),
+            Column("key", TEXT, "", "name of the argument as the trace has it"),
+            Column("value", TEXT, "", "its text, or its whole number as text"),
+            _RANK,
+        ),
+    ),
+    Table(
         "python_functions",
         "one Python call, read only when asked for",
         (_START, _END, _NAME, _CATEGORY, _PID, _TID, _RANK),

@@ -19,7 +19,7 @@ def _collect(events: list[dict[str, Any]], *, extras=frozenset(), base: int = 0)
     for event in decoded:  # each on its own: tables must not care how events arrive
         collector.add([event])
     tables = collector.finish(base)
-    rows = sum(kept.num_rows for kept in tables.values())
+    rows = sum(kept.num_rows for name, kept in tables.items() if name != "collective_args")
     assert rows + collector.skipped.total() == collector.events == len(events)
     return collector, {name: kept.table().to_pylist() for name, kept in tables.items()}
 

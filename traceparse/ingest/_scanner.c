@@ -23,7 +23,14 @@
 enum { MORE, CLOSED, DOUBTFUL, FULL };                /* why a scan ended */
 enum { WHOLE = 0, SHORT = -1, ODD = -2, NO_ROOM = -3, LAST = 1 }; /* what came of a value */
 
-enum { HAS_STREAM = 1, HAS_CORRELATION = 2, HAS_EXTERNAL = 4, HAS_FRACTION = 8, UNFINISHED = 16 };
+enum {
+    HAS_STREAM = 1,
+    HAS_CORRELATION = 2,
+    HAS_EXTERNAL = 4,
+    HAS_FRACTION = 8,
+    UNFINISHED = 16,
+    IS_CALL = 32 /* of a collective: it has a name or sizes of one */
+};
 
 #define MISSING INT64_MIN
 #define MOST_DEPTH 60         /* of values that are skipped */
@@ -612,7 +619,7 @@ typedef struct {
     int32_t phase, category, name, pid, tid, device, collective;
     int64_t ts, dur;
     uint64_t stream, correlation, external, external_old;
-    int has_stream, has_correlation, has_external, has_external_old, is_unfinished;
+    int has_stream, has_correlation, has_external, has_external_old, is_unfinished, has_sent, has_sent_old;
     uint8_t ts_flags, dur_flags;
     int64_t args_start, args_end;
 } Event;
@@ -623,6 +630,7 @@ forget_args(Event *event)
     event->device = event->collective = -1;
     event->has_stream = event->has_correlation = 0;
     event->has_external = event->has_external_old = event->is_unfinished = 0;
+    event->has_sent = event->has_sent_old = 0;
 }
 
 static int
@@ -640,6 +648,10 @@ read_argument(Scanner *self, Reader *in, Event *event, const char *key, size_t l
         return read_label(self, in, &event->device, DEVICE);
     if (IS("Collective name"))
         return read_text(self, in, &event->collective, 1);
+    if (IS("In msg nelems"))
+        event->has_sent = *in->at != 'n';
+    if (IS("In msg size"))
+        event->has_sent_old = *in->at != 'n';
     if (IS("finished")) {
         event->is_unfinished = *in->at == 'f';
         return skip_scalar(in);
@@ -727,7 +739,7 @@ read_event(Scanner *self, Reader *in, Event *event, const char *text)
     size_t length;
     int result;
     *event = (Event){-1, -1, -1, -1, -1, -1, -1, MISSING, MISSING, 0, 0, 0, 0,
-                     0, 0, 0, 0, 0, 0, 0, 0, 0};
+                     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     in->at++;
     skip_blanks(in);
     for (;;) {
@@ -764,6 +776,7 @@ put(Columns *to, Py_ssize_t row, const Event *event, int32_t kind)
 {
     uint64_t external = event->has_external ? event->external : event->external_old;
     int has_external = event->has_external ? event->has_external : event->has_external_old;
+    int is_call = event->collective >= 0 || event->has_sent || event->has_sent_old;
     to->ts[row] = event->ts;
     to->dur[row] = event->dur;
     to->stream[row] = event->stream;
@@ -781,7 +794,8 @@ put(Columns *to, Py_ssize_t row, const Event *event, int32_t kind)
                                | (event->has_correlation == AN_ID ? HAS_CORRELATION : 0)
                                | (has_external == AN_ID ? HAS_EXTERNAL : 0)
                                | event->ts_flags | event->dur_flags
-                               | (event->is_unfinished ? UNFINISHED : 0));
+                               | (event->is_unfinished ? UNFINISHED : 0)
+                               | (is_call ? IS_CALL : 0));
 }
 
 /* -- the Python type ----------------------------------------------------------------------- */

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceparse.ingest.calls import call_args
 from traceparse.ingest.decode import Event, decode_args
 from traceparse.ingest.kept import Kept
 from traceparse.ingest.numbers import LIMIT, UNUSABLE, nanoseconds, unsigned
@@ -51,6 +52,7 @@ class Collector:
         self.first_ns = 0
         self.whole_us = True
         self.store = Store(on_disk=on_disk)
+        self._num_rows: Counter[str] = Counter()  # by table that has calls of collectives
         self._extras = extras
 
     def is_wanted(self, way: Route) -> bool:
@@ -172,6 +174,15 @@ class Collector:
         self.unfinished += sum(a.finished is False for a in args)
         if table == "annotations":
             return
+        self.add_calls(
+            table,
+            [
+                (place, call_args(bytes(event.args)))
+                for place, (event, a) in enumerate(zip(group, args, strict=True))
+                if a.is_call
+            ],
+            num_rows=len(group),
+        )
         external = [a.external_id_old if a.external_id is None else a.external_id for a in args]
         put(external_id=_numbers(external, zero=False))
         if table == "ops":
@@ -186,6 +197,23 @@ class Collector:
                     for event, a in zip(group, args, strict=True)
                 ),
             )
+
+    def add_calls(
+        self, table: str, calls: Sequence[tuple[int, Mapping[str, str]]], *, num_rows: int
+    ) -> None:
+        """Add the arguments of those among so many new rows of a table that are collectives."""
+        before = self._num_rows[table]
+        self._num_rows[table] += num_rows
+        found = [
+            (before + place, key, value) for place, args in calls for key, value in args.items()
+        ]
+        if not found:
+            return
+        rows, keys, values = zip(*found, strict=True)
+        self.store.append("collective_args", row=pa.array(rows, pa.uint64()))
+        self.store.append_texts(
+            "collective_args", of=[table] * len(found), key=keys, value=values
+        )
 
     def _add_counters(self, group: list[Event]) -> None:
         times = nanoseconds([event.ts for event in group]).values
@@ -203,7 +231,9 @@ class Collector:
     def finish(self, base_ns: int) -> dict[str, Kept]:
         """Return the tables of the file, times moved by ``base_ns``."""
         wanted = (
-            name for name in (*_SPANS, "counters") if name not in EXTRAS or name in self._extras
+            name
+            for name in (*_SPANS, "collective_args", "counters")
+            if name not in EXTRAS or name in self._extras
         )
         return self.store.finish(wanted, base_ns)
 

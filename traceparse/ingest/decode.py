@@ -37,7 +37,14 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     device: Scalar = None
     stream: Scalar = None
     collective: str | None = msgspec.field(default=None, name="Collective name")
+    sent: Any = msgspec.field(default=None, name="In msg nelems")
+    sent_old: Any = msgspec.field(default=None, name="In msg size")
     finished: Scalar = None
+
+    @property
+    def is_call(self) -> bool:
+        """Whether the event is a call of a collective: it has a name or sizes of one."""
+        return not (self.collective is None and self.sent is None and self.sent_old is None)
 
 
 class Event(msgspec.Struct, gc=False):
@@ -138,6 +145,8 @@ def _odd_args(text: bytes, repaired: Counter[str]) -> Args:
         device=_scalar(found.get("device")),
         stream=_scalar(found.get("stream")),
         collective=text_of(found.get("Collective name")),
+        sent=found.get("In msg nelems"),
+        sent_old=found.get("In msg size"),
         finished=_scalar(found.get("finished")),
     )
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceparse.errors import UsageError
+from traceparse.ingest.calls import call_args
 from traceparse.ingest.collect import Collector, device_of, label_of
 from traceparse.ingest.numbers import UNUSABLE
 from traceparse.ingest.routes import Route, depends_on_event, route, route_of_event
@@ -33,6 +34,7 @@ __all__ = ["CLOSED", "DOUBTFUL", "MORE", "NativeEngine", "Rows", "Taken", "engin
 
 MORE, CLOSED, DOUBTFUL, _FULL = range(4)  # why a scan ended
 _HAS_STREAM, _HAS_CORRELATION, _HAS_EXTERNAL, _HAS_FRACTION, _UNFINISHED = 1, 2, 4, 8, 16
+_IS_CALL = 32
 _CAPACITY: Final = 1 << 15  # rows that are collected at a time
 _MOST_TEXTS: Final = 1 << 16
 _MOST_BYTES: Final = 1 << 24
@@ -153,6 +155,7 @@ class NativeEngine:
             self._rows, _CAPACITY, _MOST_TEXTS, _MOST_BYTES, secrets.randbits(64)
         )
         self._num_rows = 0
+        self._calls: dict[int, dict[str, str]] = {}  # arguments of collectives, by row
         self._values: list[object] = []  # of the scanner's texts
         self._ways: list[Route] = []  # of its kinds
         self._epoch = collector.store.epoch
@@ -169,7 +172,9 @@ class NativeEngine:
         at = last = 0
         cleared_at = -1
         while True:
-            status, self._num_rows, at, last = self._scanner.scan(text, at, self._num_rows)
+            before = self._num_rows
+            status, self._num_rows, at, last = self._scanner.scan(text, at, before)
+            self._read_calls(text, slice(before, self._num_rows))
             if status != _FULL:
                 break
             if self._num_rows < _CAPACITY and at == cleared_at:
@@ -185,9 +190,18 @@ class NativeEngine:
             self.flush(text)
         return Taken(status, at, last)
 
+    def _read_calls(self, text: bytes, rows: slice) -> None:
+        """Read the arguments of collectives while their text is here."""
+        calls = rows.start + np.flatnonzero(self._rows.flags[rows] & _IS_CALL)
+        for row, (start, end) in zip(
+            calls.tolist(), self._rows.args[calls].tolist(), strict=True
+        ):
+            self._calls[row] = call_args(text[start:end])
+
     def give_back(self) -> None:
         """Forget the event that was taken last."""
         self._num_rows -= 1
+        self._calls.pop(self._num_rows, None)
 
     @property
     def last_name(self) -> str:
@@ -211,6 +225,7 @@ class NativeEngine:
                 self._add_counters(rows, order, text)
             else:
                 self._add_spans(table, rows, order, categories)
+        self._calls.clear()
 
     def _make_room(self) -> None:
         store = self._collector.store
@@ -280,6 +295,15 @@ class NativeEngine:
         collector.unfinished += int(np.count_nonzero(flags & _UNFINISHED))
         if table == "annotations":
             return
+        calls = np.flatnonzero(flags & _IS_CALL).tolist()
+        collector.add_calls(
+            table,
+            [
+                (place, self._calls[row])
+                for place, row in zip(calls, order[calls].tolist(), strict=True)
+            ],
+            num_rows=order.size,
+        )
         put(external_id=_ids(rows.externals[order], flags & _HAS_EXTERNAL != 0))
         if table == "ops":
             return

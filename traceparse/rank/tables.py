@@ -14,7 +14,14 @@ from traceparse.tables import ArrowTable, schema_of
 
 __all__ = ["public_tables"]
 
-_HOST_TABLES = ("launches", "ops", "annotations", "python_functions", "counters")
+_HOST_TABLES = (
+    "launches",
+    "ops",
+    "annotations",
+    "collective_args",
+    "python_functions",
+    "counters",
+)
 
 
 def public_tables(trace: RankTrace) -> dict[str, ArrowTable]:
