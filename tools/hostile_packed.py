@@ -15,6 +15,10 @@ __all__: list[str] = []
 
 _TEXT = HEAD + KERNEL + TAIL
 _HALF = len(_TEXT) // 2
+_KERNEL_AT = (
+    b'{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": %d.000, "dur": 1.000,'
+    b' "args": {"device": 0, "stream": 7, "correlation": %d}}'
+)
 _SKIPPABLE = b"\x50\x2a\x4d\x18"
 
 
@@ -64,6 +68,23 @@ def _one_by_one(path: Path, scale: float) -> int:
 
 
 hostile("1 million gzip members of one byte", ending=".json.gz")(_one_by_one)
+
+
+@hostile("10 million kernels, each another, packed 25-fold", ending=".json.gz")
+def _many_kernels(path: Path, scale: float) -> int:
+    """Write what is no bomb by its packing: every event in it is kept."""
+    packer = zlib.compressobj(1, wbits=31)
+    size = 0
+    with path.open("wb") as file:
+        for first in range(0, max(1000, int(10 * MB * scale)), 1000):
+            kernels = b",".join(
+                _KERNEL_AT % (10 + 2 * n, n + 1) for n in range(first, first + 1000)
+            )
+            text = (b",\n" if first else HEAD) + kernels
+            size += len(text)
+            file.write(packer.compress(text))
+        file.write(packer.compress(TAIL) + packer.flush())
+    return size + len(TAIL)
 
 
 def _with_window(log: int) -> bytes:
