@@ -30,7 +30,7 @@ from tools.bench_scale import memory, scale  # noqa: E402
 __all__ = ["SELECTION", "main", "write_json"]
 
 SELECTION = (
-    "load --size 100",
+    "load --size 200",
     "memory",
     "analyze --ranks 1 8 64",
     "cache",

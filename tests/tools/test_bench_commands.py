@@ -232,7 +232,7 @@ def test_all_runs_the_selection_and_returns_the_worst_status(monkeypatch, capsys
     assert [words[0] for words in said] == [
         *("load", "memory", "analyze", "cache", "scale", "start")
     ]
-    assert said[0] == ["load", "a.json", "--size", "100"]
+    assert said[0] == ["load", "a.json", "--size", "200"]
     for words in said:
         assert bench._parser().parse_args(words).repeat >= 5
     assert "bench.py analyze --ranks 1 8 64" in capsys.readouterr().err
