@@ -62,7 +62,7 @@ def _memory_goals(rows: Mapping[str, Figures], names: Sequence[str]) -> list[Goa
         goals += [
             Goal(f"peak MB of {last}", over(peak, 1e6), 500, is_least=False),
             Goal(
-                f"... against {first}",
+                f"peak MB of {last} against {first}",
                 over(peak, rows[first]["peak_rss_bytes"]),
                 1.1,
                 is_least=False,
