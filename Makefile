@@ -17,7 +17,7 @@ help:
 	@echo "make test     all checks and tests"
 	@echo "make check    format, lint, types, import layers"
 	@echo "make golden   renew the expected reports of fixtures/ (read the diff before committing)"
-	@echo "make bench    time the loader against other tools"
+	@echo "make bench    time loading and analyzing, against other tools too: ten minutes"
 	@echo "make damage   all fifty kinds of damage, and what is made of each"
 	@echo "make fuzz     SECONDS=600: mutate stored traces for so long; nothing but a report or a refusal may come out"
 	@echo "make fuzz-native  SECONDS=600: the native scanner under AddressSanitizer, against Python's JSON reader"
@@ -51,7 +51,7 @@ golden: $(READY)
 	$(BIN)/python tools/make_fixtures.py --golden
 
 bench: $(BENCH_READY)
-	$(BENCH_VENV)/bin/python tools/bench.py load
+	$(BENCH_VENV)/bin/python tools/bench.py all
 
 damage: $(READY)
 	$(BIN)/python tools/damage.py --table

@@ -1,9 +1,9 @@
-"""How fast is traceparse, and in how much memory, next to other tools?
+"""How fast is traceparse, in how much memory, and next to other tools?
 
-``python tools/bench.py load [PATH] [--size MB] [--repeat 5] [--json FILE]`` times the loading
-of one trace file, or of a large one made of it, prints a table and writes all samples as JSON.
-``bench.py job`` and ``bench.py memory`` do so for the whole command, on many files and on large
-ones.
+``python tools/bench.py load [PATH ...] [--size MB] [--repeat 5] [--json FILE]`` times the
+loading of one trace file, or of a large one made of several, prints a table and what was
+promised, and writes all samples as JSON. ``analyze``, ``cache``, ``memory``, ``scale`` and
+``start`` do so for the whole command; ``all`` is what of each takes ten minutes together.
 """
 
 from __future__ import annotations
@@ -14,18 +14,29 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from subprocess import CalledProcessError
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.bench_facts import BenchError, default_trace  # noqa: E402
-from tools.bench_job import job, memory  # noqa: E402
+from tools.bench_child import ENGINES  # noqa: E402
+from tools.bench_facts import BenchError, default_traces, machine, versions  # noqa: E402
+from tools.bench_job import analyze, cache, start  # noqa: E402
 from tools.bench_load import load  # noqa: E402
 from tools.bench_make import larger_trace  # noqa: E402
+from tools.bench_outcome import Outcome, record, text  # noqa: E402
+from tools.bench_scale import memory, scale  # noqa: E402
 
-__all__ = ["main", "write_json"]
+__all__ = ["SELECTION", "main", "write_json"]
+
+SELECTION = (
+    "load --size 200",
+    "memory",
+    "analyze --ranks 1 8 64",
+    "cache",
+    "scale",
+    "start",
+)
 
 
 def write_json(record: Mapping[str, Any], path: Path) -> None:
@@ -47,68 +58,122 @@ def _at_least_one(text: str) -> int:
     return number
 
 
-def _load(wanted: argparse.Namespace) -> dict[str, Any]:
-    path = wanted.path or default_trace()
-    if wanted.size:
-        path = larger_trace(path, wanted.size, wanted.layout)
-    return load(path, wanted.repeat)
+def _load(wanted: argparse.Namespace) -> Outcome:
+    """Load the one file there is as it is, unless a size is asked for."""
+    path = wanted.paths[0]
+    if wanted.size or len(wanted.paths) > 1:
+        path = larger_trace(wanted.paths, wanted.size or 500, wanted.layout)
+    return load(path, repeat=wanted.repeat, engines=wanted.engines)
 
 
-def _job(wanted: argparse.Namespace) -> dict[str, Any]:
-    path = wanted.path or default_trace()
-    return job(path, files=wanted.files, megabytes=wanted.size, repeat=wanted.repeat)
-
-
-def _memory(wanted: argparse.Namespace) -> dict[str, Any]:
-    return memory(wanted.path or default_trace(), sizes=wanted.sizes, repeat=wanted.repeat)
+def _with(
+    benchmark: Callable[..., Outcome], *names: str
+) -> Callable[[argparse.Namespace], Outcome]:
+    """Return what calls a benchmark with the arguments of these names."""
+    return lambda wanted: benchmark(
+        wanted.paths,
+        repeat=wanted.repeat,
+        **{name: getattr(wanted, name) for name in names},
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench.py", description=__doc__)
-    benchmarks = parser.add_subparsers(dest="benchmark", required=True)
-    command = _command(benchmarks, "load", "time the loading of one trace file", _load)
+    commands = parser.add_subparsers(dest="benchmark", required=True)
+    command = _command(commands, "load", "time the loading of one trace file", _load)
     command.add_argument(
-        "--size", type=_at_least_one, metavar="MB", help="first make a trace so large of it"
+        "--size",
+        type=_at_least_one,
+        metavar="MB",
+        help="first make a trace so large (default: 500, or one PATH as it is)",
     )
     command.add_argument(
-        "--layout",
-        default="k-old",
-        help="the layout of that trace (default: k-old, libkineto's)",
+        "--layout", default="k-old", help="of that trace (default: k-old, libkineto's)"
+    )
+    command.add_argument(
+        "--engines", nargs="+", default=(), choices=ENGINES, help="which (default: all)"
     )
     command = _command(
-        benchmarks, "job", "time the analysis of many files, and its start", _job
+        commands,
+        "analyze",
+        "time the analysis of jobs, with one process and with all",
+        _with(analyze, "ranks", "megabytes"),
+    )
+    _add_many(command, "--ranks", [1, 2, 4, 8, 16, 32, 64], "of the jobs")
+    _add_megabytes(command)
+    command = _command(
+        commands,
+        "cache",
+        "time the first analysis and the second",
+        _with(cache, "ranks", "megabytes"),
     )
     command.add_argument(
-        "--files", type=_at_least_one, default=64, help="how many (default: 64)"
+        "--ranks", type=_at_least_one, default=64, help="of the job (default: 64)"
     )
-    command.add_argument(
-        "--size", type=_at_least_one, default=50, metavar="MB", help="of each (default: 50)"
+    _add_megabytes(command)
+    command = _command(
+        commands, "memory", "measure the memory of an analysis", _with(memory, "sizes")
     )
-    command = _command(benchmarks, "memory", "measure the memory of an analysis", _memory)
-    command.add_argument(
-        "--sizes",
-        type=_at_least_one,
-        nargs="+",
-        default=[500, 2000],
-        metavar="MB",
-        help="of the traces that are made (default: 500 2000)",
+    _add_many(command, "--sizes", [500, 2000], "in MB")
+    command = _command(
+        commands,
+        "scale",
+        "time the analysis against size and ranks",
+        _with(scale, "sizes", "ranks", "megabytes"),
     )
+    _add_many(command, "--sizes", [50, 200, 800], "in MB")
+    _add_many(command, "--ranks", [1, 8, 64], "of the jobs")
+    _add_megabytes(command)
+    _command(commands, "start", "time what comes before any trace", _with(start))
+    command = commands.add_parser("all", help="all of these, in about ten minutes")
+    _add_paths(command)
     return parser
 
 
+def _add_many(
+    command: argparse.ArgumentParser, name: str, default: list[int], what: str
+) -> None:
+    command.add_argument(
+        name,
+        type=_at_least_one,
+        nargs="+",
+        default=default,
+        help=f"{what} (default: {' '.join(map(str, default))})",
+    )
+
+
+def _add_megabytes(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--size",
+        type=_at_least_one,
+        default=50,
+        metavar="MB",
+        dest="megabytes",
+        help="of each rank's trace (default: 50)",
+    )
+
+
+def _add_paths(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        metavar="PATH",
+        help="traces to make the large ones of; by default three shared or stored ones",
+    )
+
+
 def _command(
-    benchmarks: Any,  # noqa: ANN401 - argparse keeps the type of its subparsers to itself
+    commands: Any,  # noqa: ANN401 - argparse keeps the type of its subparsers to itself
     name: str,
     text: str,
-    run: Callable[[argparse.Namespace], dict[str, Any]],
+    run: Callable[[argparse.Namespace], Outcome],
 ) -> argparse.ArgumentParser:
     """Add a benchmark with what all of them take."""
-    command: argparse.ArgumentParser = benchmarks.add_parser(name, help=text)
+    command: argparse.ArgumentParser = commands.add_parser(name, help=text)
+    _add_paths(command)
     command.add_argument(
-        "path", nargs="?", type=Path, help="a trace; by default the largest shared one"
-    )
-    command.add_argument(
-        "--repeat", type=_at_least_one, default=5, help="how many runs (default: 5)"
+        "--repeat", type=_at_least_one, default=5, help="how many rounds (default: 5)"
     )
     command.add_argument(
         "--json",
@@ -120,18 +185,38 @@ def _command(
     return command
 
 
+def _all(paths: Sequence[str]) -> int:
+    """Run the selection, one after the other, and return the worst exit status."""
+    statuses = []
+    for words in SELECTION:
+        name, *options = words.split()
+        print(f"bench.py {words}", file=sys.stderr)
+        statuses.append(main([name, *paths, *options]))  # before options that take several
+        print()
+    return max(statuses)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark that the arguments ask for and return the exit status."""
     wanted = _parser().parse_args(arguments)
+    if wanted.benchmark == "all":
+        return _all([str(path) for path in wanted.paths])
+    wanted.paths = wanted.paths or default_traces()
+    busy_before = os.getloadavg()[0]
     try:
-        record = wanted.run(wanted)
-    except (BenchError, CalledProcessError) as error:
+        outcome = wanted.run(wanted)
+    except BenchError as error:
         print(f"bench.py: {error}", file=sys.stderr)
         return 1
-    write_json(record, wanted.json)
+    where = {
+        "machine": {**machine(), "load_average": [busy_before, os.getloadavg()[0]]},
+        "versions": versions(),
+        "repeat": wanted.repeat,
+    }
+    print(text(outcome, where), flush=True)
+    write_json(record(outcome, where), wanted.json)
     print(f"wrote {wanted.json}", file=sys.stderr)
-    statuses = [engine["status"] for engine in record.get("engines", {}).values()]
-    return int(any(status.startswith("failed") for status in statuses))
+    return int(outcome.has_failed)
 
 
 if __name__ == "__main__":

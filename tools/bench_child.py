@@ -10,6 +10,7 @@ import json
 import os
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -42,6 +43,11 @@ def _traceparse(path: str) -> Load:
     return lambda: ingest.read_trace(path)
 
 
+def _traceparse_core(path: str) -> Load:
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    return _traceparse(path)
+
+
 def _traceparse_msgspec(path: str) -> Load:
     os.environ["TRACEPARSE_ENGINE"] = "msgspec"
     return _traceparse(path)
@@ -67,6 +73,16 @@ def _analyze(path: str) -> Load:
     return lambda: app(
         ["analyze", path, "--json", "--quiet", "--no-cache"], standalone_mode=False
     )
+
+
+def _orjson(path: str) -> Load:
+    loads, opened = import_module("orjson").loads, opener(Path(path))
+
+    def load() -> object:
+        with opened() as file:
+            return loads(file.read())
+
+    return load
 
 
 def _json(path: str) -> Load:
@@ -112,6 +128,16 @@ def _tracelens(path: str) -> Load:
     return lambda: loader.load_data(path)
 
 
+def _tensorboard(path: str) -> Load:
+    """Parse as torch's TensorBoard plugin does, which has no loader apart from its analysis."""
+    profile = import_module("torch_tb_profiler.profiler.data").RunProfileData
+    return lambda: profile.parse("worker0", "1", path, tempfile.gettempdir())
+
+
+def _profile(profile: Any) -> Counts:  # noqa: ANN401 - a RunProfileData
+    return {"rows": len(profile.events)}
+
+
 def _frame(parsed: Any) -> Counts:  # noqa: ANN401 - (metadata, DataFrame, symbols)
     return {"rows": len(parsed[1])}
 
@@ -123,13 +149,18 @@ def _nothing(_: object) -> Counts:
 _OURS = ("traceparse", "msgspec", "pyarrow")
 ENGINES = {
     "traceparse": Engine("traceparse read_trace", _OURS, _traceparse, _tables),
+    "traceparse-core": Engine("... held to one core", _OURS, _traceparse_core, _tables),
     "traceparse-msgspec": Engine(
         "... with the msgspec engine", _OURS, _traceparse_msgspec, _tables
     ),
     "traceparse-all": Engine("traceparse, all tables", _OURS, _traceparse_all, _tables),
     "analyze": Engine("traceparse analyze", (*_OURS, "typer", "rich"), _analyze, _nothing),
     "json": Engine("json.load", (), _json, _document),
+    "orjson": Engine("orjson.loads", ("orjson",), _orjson, _document),
     "tracelens": Engine("TraceLens DataLoader", ("TraceLens",), _tracelens, _document),
+    "tensorboard": Engine(
+        "torch-tb-profiler RunProfileData", ("torch_tb_profiler",), _tensorboard, _profile
+    ),
     "hta": Engine("HTA parse_trace_dataframe", ("hta", "pandas"), _hta, _frame),
 }
 

@@ -12,20 +12,25 @@ from typing import Any
 
 from tools.bench_child import opener
 
-__all__ = ["BenchError", "default_trace", "machine", "size_of", "trace_facts", "versions"]
+__all__ = ["BenchError", "default_traces", "machine", "size_of", "trace_facts", "versions"]
 
 ROOT = Path(__file__).resolve().parent.parent
 _BLOCK = 1 << 20
-_ENDINGS = (".json", ".json.gz", ".json.zst")
-_NO_TRACES = "oracle"  # the shared folder's reference numbers
+_SHARED = ("hta-nccl-data-a100.json.gz", "b200-eager.json.gz", "h100-falconsai-vit.json.gz")
+_STORED = (
+    "gloo-2rank/rank0_trace.json.gz",
+    "hand/three-streams/k-old.json",
+)
 # HolisticTraceAnalysis is the name that traceinsight had until 0.5
 _PACKAGES = (
     "HolisticTraceAnalysis",
     "isal",
     "msgspec",
     "numpy",
+    "orjson",
     "pandas",
     "pyarrow",
+    "torch-tb-profiler",
     "traceinsight",
     "traceparse",
     "zstandard",
@@ -36,20 +41,18 @@ class BenchError(Exception):
     """What keeps a benchmark from running, in one line."""
 
 
-def default_trace() -> Path:
-    """Return the shared trace with the most uncompressed bytes."""
+def default_traces() -> list[Path]:
+    """Return what traces are made of by default: three shared ones, or two of this project.
+
+    The shared ones have collectives with their arguments (A100), Python frames and shapes
+    (B200), and both with memory (H100). The stored ones are a capture of gloo on a CPU and
+    one drawn by hand, for the device.
+    """
     shared = Path(os.environ.get("TRACEPARSE_SHARED_TRACES", ROOT.parent / "shared" / "traces"))
-    traces = [
-        path
-        for path in shared.rglob("*.json*")
-        if path.name.endswith(_ENDINGS) and _NO_TRACES not in path.relative_to(shared).parts
-    ]
-    if not traces:
-        raise BenchError(
-            f"{shared}: no traces there to choose from; give the PATH of a trace, or set "
-            f"TRACEPARSE_SHARED_TRACES to a folder of them"
-        )
-    return max(traces, key=size_of)
+    traces = [shared / name for name in _SHARED]
+    if all(path.exists() for path in traces):
+        return traces
+    return [ROOT / "fixtures" / name for name in _STORED]
 
 
 def size_of(path: Path) -> int:

@@ -1,162 +1,172 @@
-"""The benchmarks ``job`` and ``memory``: the whole command, on many files and on large ones."""
+"""The benchmarks ``analyze``, ``cache`` and ``start``: the whole command as people run it."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import median
-from typing import Any, NamedTuple
 
-from tools.bench_facts import machine, versions
-from tools.bench_make import larger_trace
-from tools.bench_table import Goal, goals_text
+from tools.bench_make import larger_job, larger_trace
+from tools.bench_outcome import Outcome
+from tools.bench_runs import Sample, import_seconds, run_python, take_turns
+from tools.bench_table import (
+    PROCESS_COLUMNS,
+    Column,
+    Figures,
+    Goal,
+    fixed,
+    over,
+    process_figures,
+)
 
-__all__ = ["Run", "job", "job_goals", "memory", "memory_goals", "run_command"]
+__all__ = ["analyze", "analyze_words", "cache", "made_of", "rank_files", "start"]
 
-_ANALYZE = ("-m", "traceparse", "analyze")
-
-
-class Run(NamedTuple):
-    """What one process took, its children included in the CPU time only."""
-
-    wall_s: float
-    cpu_s: float
-    peak_bytes: int
-
-
-def run_command(words: Sequence[str]) -> Run:
-    """Run this Python with these words to its end.
-
-    Raises
-    ------
-    subprocess.CalledProcessError
-        It failed.
-    """
-    begun = time.perf_counter()
-    child = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(child.pid, 0)
-    wall_s = time.perf_counter() - begun
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise subprocess.CalledProcessError(child.returncode, words)
-    unit = 1 if sys.platform == "darwin" else 1024
-    return Run(wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss * unit)
+_FIRST, _SECOND, _IMPORTS = "first run", "second run", "... of it, imports"
+# on Linux the peak of so small a process is that of whoever started it
+_TIMES = tuple(column for column in PROCESS_COLUMNS if column.key != "peak_rss_bytes")
+_VERSION, _SMALL, _PANDAS = "--version", "analyze of 1 MB", "import pandas"
 
 
-def _medians(runs: Sequence[Run]) -> dict[str, float]:
-    return {name: median(getattr(run, name) for run in runs) for name in Run._fields}
+def made_of(paths: Sequence[Path]) -> str:
+    """Say what traces are made of."""
+    return f"made of {' + '.join(path.name for path in paths)}"
 
 
-def _in_turns(
-    commands: Mapping[str, Callable[[], Run]], repeat: int
-) -> dict[str, dict[str, float]]:
-    """Run every command again and again, in turns; the first round warms up."""
-    runs: dict[str, list[Run]] = {name: [] for name in commands}
-    for number in range(-1, repeat):
-        print(f"round {number + 1} of {repeat}", file=sys.stderr)
-        for name, command in commands.items():
-            run = command()
-            if number >= 0:
-                runs[name].append(run)
-    return {name: _medians(of_name) for name, of_name in runs.items()}
+def analyze_words(*options: str) -> list[str]:
+    """Return the words of a command that says nothing while it works."""
+    return ["-m", "traceparse", "analyze", "--quiet", *options]
 
 
-def _folder_of(path: Path, files: int) -> Path:
-    """Return a folder in which the trace stands as that of so many ranks."""
-    folder = path.with_suffix(f".{files}-ranks")
-    folder.mkdir(exist_ok=True)
-    for rank in range(files):
-        link = folder / f"rank{rank}_trace.json"
-        if not link.exists():
-            os.link(path, link)
-    return folder
+def rank_files(paths: Sequence[Path], counts: Sequence[int], megabytes: int) -> list[str]:
+    """Return the files of a job of as many ranks as the largest of the counts."""
+    folder = larger_job(paths, max(counts), megabytes)
+    return [str(folder / f"rank{rank}_trace.json") for rank in range(max(counts))]
 
 
-def job(path: Path, *, files: int, megabytes: int, repeat: int) -> dict[str, Any]:
-    """Time ``traceparse analyze`` on a job of many ranks, cached and not, and its start."""
-    folder = str(_folder_of(larger_trace(path, megabytes, "k-old"), files))
-    small = str(larger_trace(path, 1, "k-old"))
-    with tempfile.TemporaryDirectory(prefix="bench-cache-") as cache:
+def analyze(
+    paths: Sequence[Path], *, ranks: Sequence[int], megabytes: int, repeat: int
+) -> Outcome:
+    """Time ``traceparse analyze`` on so many ranks, with one process and with all."""
+    counts = sorted(ranks)
+    files = rank_files(paths, counts, megabytes)
+    every = max(2, os.cpu_count() or 1)
 
-        def cached(*, anew: bool) -> Run:
-            if anew:
-                shutil.rmtree(cache, ignore_errors=True)
-            return run_command([*_ANALYZE, folder, "--quiet", "--jobs", "2", "--cache", cache])
-
-        def analyze(where: str, jobs: int) -> Run:
-            options = ("--quiet", "--no-cache", "--jobs", str(jobs))
-            return run_command([*_ANALYZE, where, *options])
-
-        rows = _in_turns(
-            {
-                "--jobs 1": lambda: analyze(folder, 1),
-                "--jobs 2": lambda: analyze(folder, 2),
-                "--jobs 2, kept": lambda: cached(anew=True),
-                "... again": lambda: cached(anew=False),
-                "a trace of 1 MB": lambda: analyze(small, 1),
-                "--version": lambda: run_command(["-m", "traceparse", "--version"]),
-                "import pandas": lambda: run_command(["-c", "import pandas"]),
-            },
-            repeat,
+    def run(count: int, jobs: int) -> Sample:
+        return run_python(
+            analyze_words("--no-cache", "--jobs", str(jobs), "--", *files[:count])
         )
-    print(f"traceparse analyze, {files} files of {megabytes} MB made of {path.name}")
-    return _said(rows, job_goals(rows), {"benchmark": "job", "files": files, "MB": megabytes})
 
-
-def job_goals(rows: Mapping[str, Mapping[str, float]]) -> list[Goal]:
-    """Return what is promised of jobs of many ranks."""
-    wall = {name: row["wall_s"] for name, row in rows.items()}
-    return [
-        Goal("2 processes against 1", wall["--jobs 1"] / wall["--jobs 2"], 1.8, is_least=True),
-        Goal(
-            "from the cache against reading",
-            wall["--jobs 2, kept"] / wall["... again"],
-            20,
-            is_least=True,
-        ),
-    ]
-
-
-def memory(path: Path, *, sizes: Sequence[int], repeat: int) -> dict[str, Any]:
-    """Measure the peak memory of ``traceparse analyze`` on files of several sizes."""
-    made = {size: str(larger_trace(path, size, "k-old")) for size in sorted(sizes)}
-    options = ("--quiet", "--no-cache", "--jobs", "1")
-    rows = _in_turns(
+    names = {(count, jobs): _of(count, jobs) for count in counts for jobs in (1, every)}
+    results = take_turns(
         {
-            f"{size} MB": lambda where=where: run_command([*_ANALYZE, where, *options])  # type: ignore[misc]
-            for size, where in made.items()
+            name: lambda count=count, jobs=jobs: run(count, jobs)  # type: ignore[misc]
+            for (count, jobs), name in names.items()
         },
         repeat,
     )
-    print(f"traceparse analyze, one file made of {path.name}")
-    return _said(rows, memory_goals(rows), {"benchmark": "memory"})
+    rows = process_figures(results)
+    read = Path(files[0]).stat().st_size
+    for (count, _), name in names.items():
+        row = rows[name]
+        row["bytes_per_s"] = over(count * read, row["process_s"])
+        row["times_alone"] = over(rows[names[count, 1]]["process_s"], row["process_s"])
+    last = rows[names[counts[-1], every]]
+    return Outcome(
+        "analyze",
+        f"whole command on ranks of {read / 1e6:.1f} MB {made_of(paths)}",
+        {"MB": megabytes, "file_bytes": read},
+        results,
+        rows,
+        (
+            *PROCESS_COLUMNS,
+            Column("MB/s", "bytes_per_s", fixed(0, scale=1e-6)),
+            Column("x 1 process", "times_alone", fixed(2)),
+        ),
+        [
+            Goal(
+                f"{every} processes against 1, {_ranks(counts[-1])}",
+                last["times_alone"],
+                1.8,
+                is_least=True,
+            )
+        ],
+        "peak RSS: of the largest of its processes.",
+    )
 
 
-def memory_goals(rows: Mapping[str, Mapping[str, float]]) -> list[Goal]:
-    """Return what is promised of memory, the largest file coming last."""
-    peaks = [row["peak_bytes"] for row in rows.values()]
+def _of(count: int, jobs: int) -> str:
+    return f"{_ranks(count)}, --jobs {jobs}"
+
+
+def _ranks(count: int) -> str:
+    return f"{count} rank{'' if count == 1 else 's'}"
+
+
+def cache(paths: Sequence[Path], *, ranks: int, megabytes: int, repeat: int) -> Outcome:
+    """Time ``traceparse analyze`` the first time and the second, from its cache."""
+    files = rank_files(paths, [ranks], megabytes)
+    with tempfile.TemporaryDirectory(prefix="bench-cache-") as folder:
+        words = analyze_words("--cache", folder, "--", *files)
+
+        def first() -> Sample:
+            shutil.rmtree(folder)
+            return run_python(words)
+
+        results = take_turns(
+            {
+                _FIRST: first,
+                _SECOND: lambda: run_python(words),
+                _IMPORTS: lambda: import_seconds(words),
+            },
+            repeat,
+        )
+    rows = process_figures(results)
+    for row in rows.values():
+        row["times_first"] = over(rows[_FIRST]["process_s"], row["process_s"])
+    rows[_IMPORTS] = {"process_s": rows[_IMPORTS]["process_s"]}
+    return Outcome(
+        "cache",
+        f"whole command on {_ranks(ranks)} of {megabytes} MB {made_of(paths)}",
+        {"MB": megabytes, "ranks": ranks},
+        results,
+        rows,
+        (*PROCESS_COLUMNS, Column("x first", "times_first", fixed(1))),
+        [Goal("second run against the first", rows[_SECOND]["times_first"], 20, is_least=True)],
+        "imports: what python -X importtime adds up to, in runs of their own.",
+    )
+
+
+def start(paths: Sequence[Path], *, repeat: int) -> Outcome:
+    """Time what is there before any trace is read, next to pandas."""
+    small = larger_trace(paths, 1)
+    results = take_turns(
+        {
+            "python -c pass": lambda: run_python(["-c", "pass"]),
+            _VERSION: lambda: run_python(["-m", "traceparse", "--version"]),
+            _SMALL: lambda: run_python(analyze_words("--no-cache", "--", str(small))),
+            _PANDAS: lambda: run_python(["-c", "import pandas"]),
+        },
+        repeat,
+    )
+    rows = process_figures(results)
+    for row in rows.values():
+        row["pandas_ratio"] = over(row["process_s"], rows[_PANDAS]["process_s"])
+    return Outcome(
+        "start",
+        f"a trace of {small.stat().st_size / 1e6:.1f} MB {made_of(paths)}",
+        {},
+        results,
+        rows,
+        (*_TIMES, Column("/ import pandas", "pandas_ratio", fixed(2))),
+        _start_goals(rows),
+    )
+
+
+def _start_goals(rows: Mapping[str, Figures]) -> list[Goal]:
     return [
-        Goal("peak MB of the largest", peaks[-1] / 1e6, 500, is_least=False),
-        Goal("... against the smallest", peaks[-1] / peaks[0], 1.1, is_least=False),
+        Goal(f"{name} against import pandas, wall s", value, 1, is_least=False)
+        for name in (_VERSION, _SMALL)
+        for value in [rows[name]["pandas_ratio"]]
     ]
-
-
-def _said(
-    rows: Mapping[str, Mapping[str, float]], goals: Sequence[Goal], facts: dict[str, Any]
-) -> dict[str, Any]:
-    host = machine()
-    print(f"{host['cpu']}, {host['num_cpus']} CPUs, load average {os.getloadavg()[0]:.1f}\n")
-    width = max(map(len, rows))
-    print(f"| {'medians':<{width}} | wall s | CPU s | peak MB |")
-    print(f"| {'-' * width} | -----: | ----: | ------: |")
-    for name, row in rows.items():
-        wall, cpu, peak = row["wall_s"], row["cpu_s"], row["peak_bytes"] / 1e6
-        print(f"| {name:<{width}} | {wall:6.2f} | {cpu:5.2f} | {peak:7.0f} |")
-    print(f"\n{goals_text(goals)}")
-    return {**facts, "machine": host, "versions": versions(), "rows": dict(rows)}

@@ -1,14 +1,13 @@
-"""How tools/bench.py times: a fresh process a run, engines interleaved, medians.
+"""How tools/bench.py times: a fresh process a run, all taking turns, medians.
 
-A machine is never as quiet as one would like. Interleaving makes what else runs there hit all
-engines alike, so that ratios within one run hold where seconds do not.
+A machine is never as quiet as one would like. Turns make what else runs there hit all alike,
+so that ratios within one run hold where seconds do not.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -23,46 +22,38 @@ from typing import TypeAlias
 from tools.bench_child import ENGINES
 
 __all__ = [
-    "EngineFailedError",
-    "Plan",
+    "Measure",
     "Result",
+    "RunFailedError",
     "Sample",
+    "import_seconds",
     "is_installed",
     "run_child",
-    "time_engines",
+    "run_python",
+    "take_turns",
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
 CHILD = ROOT / "tools" / "bench_child.py"
+WARM_UP = 1
 Sample: TypeAlias = dict[str, float]
-Runner: TypeAlias = Callable[[str, Path], Sample]
+Measure: TypeAlias = Callable[[], Sample]
 
 
-class EngineFailedError(Exception):
-    """An engine did not load the file; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to time, and how often."""
-
-    path: Path
-    engines: Sequence[str]
-    repeat: int
-    warm_up: int = 1
+class RunFailedError(Exception):
+    """A process did not do what it was to; the text says why."""
 
 
 @dataclass(slots=True)
 class Result:
-    """What the runs of one engine gave, or why there are none.
+    """What the runs of one kind gave, or why there are none.
 
-    ``status`` is ``ok``, ``not installed`` or ``failed: ...``. A sample has ``load_s`` and
-    ``cpu_s`` (the load alone), ``import_s``, ``process_s`` and ``process_cpu_s`` (the whole
-    process), ``peak_rss_bytes``, ``imported_rss_bytes`` (the peak before the load),
-    ``mapped_bytes`` on Linux, and counts where the engine has them.
+    ``status`` is ``ok``, ``not installed`` or ``failed: ...``. A sample has ``process_s``,
+    ``process_cpu_s`` and ``peak_rss_bytes`` of the whole process; that of an engine also
+    ``load_s`` and ``cpu_s`` (the load alone), ``import_s``, ``imported_rss_bytes`` (the peak
+    before the load), ``mapped_bytes`` on Linux, and counts where the engine has them.
     """
 
-    engine: str
     status: str = "ok"
     samples: list[Sample] = field(default_factory=list)
 
@@ -82,36 +73,42 @@ def is_installed(engine: str) -> bool:
     return all(find_spec(module) is not None for module in ENGINES[engine].modules)
 
 
-def time_engines(
-    plan: Plan, *, run: Runner | None = None, say: Callable[[str], object] = print
-) -> dict[str, Result]:
-    """Run every engine ``repeat`` times, in turns; the warm-up rounds are thrown away.
+def _progress(text: str) -> None:
+    print(text, file=sys.stderr)
 
-    The order rotates from round to round, so that none always runs after the same other. An
-    engine that fails once is left out of the rest.
+
+def take_turns(
+    measures: Mapping[str, Measure | None],
+    repeat: int,
+    *,
+    say: Callable[[str], object] = _progress,
+) -> dict[str, Result]:
+    """Measure everything ``repeat`` times, in turns; the warm-up round is thrown away.
+
+    The order rotates from round to round, so that none always runs after the same other. What
+    fails once is left out of the rest. ``None`` is what is not installed.
     """
-    run = run or run_child
-    results = {name: Result(name) for name in plan.engines}
-    for name, result in results.items():
-        if not is_installed(name):
-            result.status = "not installed"
-    for number in range(-plan.warm_up, plan.repeat):
-        say(f"round {number + 1} of {plan.repeat}" if number >= 0 else "warm-up round")
-        for name in _rotated(plan.engines, number):
-            if results[name].status == "ok":
-                _run_once(plan.path, results[name], run, is_kept=number >= 0)
+    results = {
+        name: Result("ok" if measure else "not installed") for name, measure in measures.items()
+    }
+    for number in range(-WARM_UP, repeat):
+        say(f"round {number + 1} of {repeat}" if number >= 0 else "warm-up round")
+        for name in _rotated(list(measures), number):
+            measure = measures[name]
+            if measure and results[name].status == "ok":
+                _run_once(measure, results[name], is_kept=number >= 0)
     return results
 
 
-def _rotated(engines: Sequence[str], number: int) -> list[str]:
-    first = number % len(engines)
-    return [*engines[first:], *engines[:first]]
+def _rotated(names: Sequence[str], number: int) -> list[str]:
+    first = number % len(names)
+    return [*names[first:], *names[:first]]
 
 
-def _run_once(path: Path, result: Result, run: Runner, *, is_kept: bool) -> None:
+def _run_once(measure: Measure, result: Result, *, is_kept: bool) -> None:
     try:
-        sample = run(result.engine, path)
-    except EngineFailedError as error:
+        sample = measure()
+    except RunFailedError as error:
         result.status = f"failed: {error}"
         result.samples.clear()
         return
@@ -122,41 +119,64 @@ def _run_once(path: Path, result: Result, run: Runner, *, is_kept: bool) -> None
 def run_child(engine: str, path: Path) -> Sample:
     """Run one engine once in a fresh process and return what it measured."""
     with tempfile.TemporaryDirectory() as folder:
-        answer, complaints = Path(folder, "answer"), Path(folder, "complaints")
-        command = [sys.executable, "-P", str(CHILD), engine, str(path.resolve()), str(answer)]
-        cpu_before, begun = _children_cpu_s(), time.perf_counter()
-        with complaints.open("wb") as errors:
-            status = subprocess.run(
-                command,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                env={**os.environ, "PYTHONPATH": _with_root(os.environ)},
-                check=False,
-            ).returncode
+        answer = Path(folder, "answer")
+        sample = run_python([str(CHILD), engine, str(path.resolve()), str(answer)])
+        return {**sample, **json.loads(answer.read_text())}
+
+
+def run_python(words: Sequence[str]) -> Sample:
+    """Run this Python with these words to its end.
+
+    Its children count in the CPU time only.
+
+    Raises
+    ------
+    RunFailedError
+        It failed.
+    """
+    return _run(words)[0]
+
+
+def import_seconds(words: Sequence[str]) -> Sample:
+    """Return how long this Python spends on imports when it runs these words."""
+    sample, said = _run(["-X", "importtime", *words])
+    rows = (line.split("|") for line in said.splitlines() if line.startswith("import time:"))
+    each = (row[0].partition(":")[2].strip() for row in rows)
+    return {**sample, "process_s": sum(int(text) for text in each if text.isdigit()) / 1e6}
+
+
+def _run(words: Sequence[str]) -> tuple[Sample, str]:
+    with tempfile.TemporaryFile() as complaints:
+        begun = time.perf_counter()
+        child = subprocess.Popen(
+            [sys.executable, "-P", *words],
+            stdout=subprocess.DEVNULL,
+            stderr=complaints,
+            env={**os.environ, "PYTHONPATH": _with_root(os.environ)},
+        )
+        _, status, used = os.wait4(child.pid, 0)
         process_s = time.perf_counter() - begun
-        if status:
-            raise EngineFailedError(_reason(status, _last_line(complaints)))
-        sample: Sample = json.loads(answer.read_text())
-    process_cpu_s = _children_cpu_s() - cpu_before
-    return {**sample, "process_s": process_s, "process_cpu_s": process_cpu_s}
+        child.returncode = os.waitstatus_to_exitcode(status)
+        complaints.seek(0)
+        said = complaints.read().decode(errors="replace")
+    if child.returncode:
+        raise RunFailedError(_reason(child.returncode, said))
+    unit = 1 if sys.platform == "darwin" else 1024
+    sample: Sample = {
+        "process_s": process_s,
+        "process_cpu_s": used.ru_utime + used.ru_stime,
+        "peak_rss_bytes": used.ru_maxrss * unit,
+    }
+    return sample, said
 
 
-def _reason(status: int, complaint: str) -> str:
+def _reason(status: int, said: str) -> str:
     if status < 0:
         return f"killed by signal {-status}"
-    return complaint or f"exit status {status}"
+    lines = (line.strip() for line in reversed(said.split("\n")))
+    return next(filter(None, lines), f"exit status {status}")
 
 
 def _with_root(environment: Mapping[str, str]) -> str:
     """Put this checkout first, so that it is what gets timed, installed or not."""
     return os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")]))
-
-
-def _children_cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _last_line(path: Path) -> str:
-    lines = path.read_text(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")

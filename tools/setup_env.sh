@@ -19,7 +19,11 @@ pip() { "$folder/bin/python" -m pip --disable-pip-version-check install --quiet 
 pip --upgrade 'pip>=25.1'  # the first one that knows dependency groups
 case $purpose in
     dev) pip --constraint constraints-dev.txt --group dev --editable '.[capture]' ;;
-    bench) pip --constraint constraints-dev.txt --editable '.[hta]' ;;
+    bench)
+        pip --constraint constraints-dev.txt --editable '.[hta]' orjson
+        pip --constraint constraints-dev.txt torch-tb-profiler ||
+            echo "no torch-tb-profiler for this Python: it will not be timed"
+        ;;
     fuzz)
         pip --constraint constraints-dev.txt --editable .
         pip atheris || echo "no atheris for this Python: mutations will be at random, not guided"
