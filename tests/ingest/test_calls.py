@@ -33,10 +33,10 @@ def test_arguments_of_collectives_say_whose_they_are(tmp_path):
     ]
     rows = _rows(tmp_path, events)
     assert [row for row in rows if row[0] == "ops"] == [
-        ("ops", 1, "dtype", "BFloat16"),
+        ("ops", 1, "Group size", "8"),
         ("ops", 1, "In msg nelems", "25136"),
         ("ops", 1, "Out msg nelems", "201088"),
-        ("ops", 1, "Group size", "8"),
+        ("ops", 1, "dtype", "BFloat16"),
     ]
     assert [row for row in rows if row[0] != "ops"] == [
         ("device_events", 1, "Collective name", "_allgather_base"),

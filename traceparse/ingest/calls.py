@@ -11,34 +11,42 @@ from traceparse.ingest.decode import text_of
 __all__ = ["call_args"]
 
 # As libkineto and record_param_comms write them, in any version
-_KEYS = frozenset(
-    {
-        "Collective name",
-        "Comms Id",
-        "Dst Rank",
-        "Global rank start",
-        "Global rank stride",
-        "Group size",
-        "In msg nelems",
-        "In msg size",
-        "In split size",
-        "Is asynchronized op",
-        "Out msg nelems",
-        "Out msg size",
-        "Out split size",
-        "Process Group Description",
-        "Process Group ID",
-        "Process Group Name",
-        "Process Group Ranks",
-        "Rank",
-        "Seq",
-        "Src Rank",
-        "dtype",
-    }
+_KEYS = (
+    "Collective name",
+    "Comms Id",
+    "Dst Rank",
+    "Global rank start",
+    "Global rank stride",
+    "Group size",
+    "In msg nelems",
+    "In msg size",
+    "In split size",
+    "Is asynchronized op",
+    "Out msg nelems",
+    "Out msg size",
+    "Out split size",
+    "Process Group Description",
+    "Process Group ID",
+    "Process Group Name",
+    "Process Group Ranks",
+    "Rank",
+    "Seq",
+    "Src Rank",
+    "dtype",
 )
 _LONGEST = 4096  # letters of a value: writers shorten lists to 30 entries
 _TOO_LARGE = 1 << 64  # for any number that means something here
-_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_Usual: type[msgspec.Struct] = msgspec.defstruct(
+    "_Usual",
+    [
+        (f"argument_{place}", int | str | None, msgspec.field(default=None, name=key))
+        for place, key in enumerate(_KEYS)
+    ],
+    gc=False,
+)
+_usual = msgspec.json.Decoder(_Usual)
+_any = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def call_args(text: bytes) -> dict[str, str]:
@@ -47,15 +55,13 @@ def call_args(text: bytes) -> dict[str, str]:
     Texts as they are, whole numbers as text; what has another type is left out.
     """
     try:
-        found = {
-            key: msgspec.json.decode(value)
-            for key, value in _decoder.decode(text).items()
-            if key in _KEYS
-        }
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        found = _odd(text)
+        values = msgspec.structs.astuple(_usual.decode(text))
+    except _DAMAGE:
+        values = tuple(map(_odd(text).get, _KEYS))
     return {
-        key: str(text_of(value))[:_LONGEST] for key, value in found.items() if _is_kept(value)
+        key: str(text_of(value))[:_LONGEST]
+        for key, value in zip(_KEYS, values, strict=True)
+        if value is not None and _is_kept(value)
     }
 
 
@@ -66,8 +72,13 @@ def _is_kept(value: object) -> bool:
 
 
 def _odd(text: bytes) -> dict[str, object]:
+    """Read arguments of which one has another type, or is no JSON."""
+    try:
+        return {key: msgspec.json.decode(value) for key, value in _any.decode(text).items()}
+    except _DAMAGE:
+        pass
     try:
         found = json.loads(text.decode("utf-8", "replace"), strict=False)
     except (ValueError, RecursionError):
         return {}
-    return {key: found[key] for key in _KEYS & found.keys()} if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}

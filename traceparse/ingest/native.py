@@ -133,12 +133,12 @@ class _Lookup:
 
     def of(self, ids: Int32s, values: list[object]) -> Int32s:
         """Return what these ids mean, given the value of each text."""
-        is_fresh = np.zeros(self._known.size, np.bool_)
-        is_fresh[ids] = True
-        fresh = np.flatnonzero(is_fresh & (self._known == _UNKNOWN))
-        if fresh.size:
-            self._known[fresh] = self._compute([values[text] for text in fresh.tolist()])
         found: Int32s = self._known[ids]
+        is_fresh = found == _UNKNOWN
+        if is_fresh.any():
+            fresh = np.unique(ids[is_fresh])
+            self._known[fresh] = self._compute([values[text] for text in fresh.tolist()])
+            found = self._known[ids]
         return found
 
 
