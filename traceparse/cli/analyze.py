@@ -62,6 +62,13 @@ def analyze(
     wanted = None if steps is None else parse_steps(steps)
     if cache and no_cache:
         raise UsageError("--cache and --no-cache contradict each other; give one of them")
+    jobs = jobs or os.cpu_count() or 1
+    if jobs > 1:
+        from traceparse.engine import get_ready
+
+        get_ready()  # while this process imports the rest
+    # numpy would start threads for linear algebra, of which there is none
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from traceparse.tables import spare_pandas
 
     spare_pandas()
@@ -74,7 +81,7 @@ def analyze(
             steps=wanted,
             rank=rank,
             strict=strict,
-            jobs=jobs or os.cpu_count() or 1,
+            jobs=jobs,
             cache=None if no_cache else cache or default_folder(),
             progress=progress,
         )
