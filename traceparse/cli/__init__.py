@@ -7,19 +7,15 @@ words themselves are read by :mod:`traceparse.cli.commands`.
 from __future__ import annotations
 
 import gc
-import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
+
+from traceparse.cli.interrupts import ends_at_once
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from traceparse.cli.commands import app
 
 __all__ = ["app", "main"]
-
-_INTERRUPTED = 128 + signal.SIGINT
-_TERMINATED = 128 + signal.SIGTERM
 
 
 def __getattr__(name: str) -> object:
@@ -33,14 +29,11 @@ def __getattr__(name: str) -> object:
 
 def main() -> None:
     """Run the command line and end the process with the exit status of the report contract."""
-    before = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        _run()
-    except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        gc.freeze()  # all ends with this process: nothing is worth looking for
+    with ends_at_once():
+        try:
+            _run()
+        finally:
+            gc.freeze()  # all ends with this process: nothing is worth looking for
 
 
 def _run() -> None:
@@ -56,8 +49,3 @@ def _run() -> None:
 
         print(f"traceparse: {visible(str(error))}", file=sys.stderr)
         sys.exit(error.exit_status)
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
-    """End as anything ends that fails: what is half done is undone."""
-    sys.exit(_TERMINATED)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from traceparse.cli.interrupts import ends_undone
 from traceparse.cli.progress import shown_progress
 from traceparse.cli.show import show_report
 from traceparse.cli.words import parse_steps
@@ -75,14 +76,15 @@ def analyze(
     from traceparse.engine import analyze as run_analysis
     from traceparse.engine import default_folder
 
-    with shown_progress(quiet=quiet) as progress:
-        report = run_analysis(
-            paths,
-            steps=wanted,
-            rank=rank,
-            strict=strict,
-            jobs=jobs,
-            cache=None if no_cache else cache or default_folder(),
-            progress=progress,
-        )
-    show_report(report, as_json=as_json, quiet=quiet, out=out)
+    with ends_undone():
+        with shown_progress(quiet=quiet) as progress:
+            report = run_analysis(
+                paths,
+                steps=wanted,
+                rank=rank,
+                strict=strict,
+                jobs=jobs,
+                cache=None if no_cache else cache or default_folder(),
+                progress=progress,
+            )
+        show_report(report, as_json=as_json, quiet=quiet, out=out)
