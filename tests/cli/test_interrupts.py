@@ -26,7 +26,7 @@ def test_a_signal_raises_while_there_is_something_to_undo(number):
 
 
 def test_a_signal_ends_the_process_where_there_is_nothing(number, monkeypatch):
-    left = []
+    left: list[int] = []
     monkeypatch.setattr(os, "_exit", left.append)
     with ends_at_once():
         os.kill(os.getpid(), number)
