@@ -32,12 +32,13 @@ def test_processes_give_what_one_gives_and_count_the_same(tmp_path):
     for rank in range(3):
         write_rank(tmp_path, rank, 3)
     (tmp_path / "rank9.json").write_text("nothing")
-    alone, together = _Seen(), _Seen()
-    one = analyze(tmp_path, jobs=1, progress=alone)
-    many = analyze(tmp_path, jobs=2, progress=together)
-    assert one == many
     total = sum(path.stat().st_size for path in tmp_path.iterdir())
-    for seen in (alone, together):
+    alone, together, cached = _Seen(), _Seen(), _Seen()
+    one = analyze(tmp_path, jobs=1, progress=alone)
+    many = analyze(tmp_path, jobs=2, progress=together, cache=tmp_path / "cache")
+    again = analyze(tmp_path, jobs=2, progress=cached, cache=tmp_path / "cache")
+    assert one == many == again
+    for seen in (alone, together, cached):
         assert (seen.started, seen.bytes, seen.files) == ([(4, total)], total, 4)
 
 

@@ -6,11 +6,10 @@ words themselves are read by :mod:`traceparse.cli.commands`.
 
 from __future__ import annotations
 
-import gc
 import sys
 from typing import TYPE_CHECKING
 
-from traceparse.cli.interrupts import ends_at_once
+from traceparse.cli.phases import starting
 
 if TYPE_CHECKING:
     from traceparse.cli.commands import app
@@ -29,11 +28,8 @@ def __getattr__(name: str) -> object:
 
 def main() -> None:
     """Run the command line and end the process with the exit status of the report contract."""
-    with ends_at_once():
-        try:
-            _run()
-        finally:
-            gc.freeze()  # all ends with this process: nothing is worth looking for
+    with starting():
+        _run()
 
 
 def _run() -> None:

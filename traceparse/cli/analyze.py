@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from traceparse.cli.interrupts import ends_undone
+from traceparse.cli.phases import working
 from traceparse.cli.progress import shown_progress
 from traceparse.cli.show import show_report
 from traceparse.cli.words import parse_steps
@@ -76,7 +76,7 @@ def analyze(
     from traceparse.engine import analyze as run_analysis
     from traceparse.engine import default_folder
 
-    with ends_undone():
+    with working():
         with shown_progress(quiet=quiet) as progress:
             report = run_analysis(
                 paths,

@@ -29,7 +29,7 @@ Tell: TypeAlias = Callable[[bytes], None]
 Work: TypeAlias = Callable[[bytes, Tell], bytes]  # a task to its answer, telling how far it is
 
 _HAS_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
-_NEEDED = "traceparse.engine.local"  # what the server imports, in place of each of its forks
+_NEEDED = "traceparse.engine.nursery"  # imported by the server, in place of each of its forks
 _TOLD, _ANSWER = b"+", b"="
 
 

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from traceparse.cli.interrupts import ends_at_once, ends_undone
+from traceparse.cli.phases import starting, working
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -19,7 +19,7 @@ def number(request):
 
 
 def test_a_signal_raises_while_there_is_something_to_undo(number):
-    with pytest.raises(SystemExit) as ended, ends_undone():
+    with pytest.raises(SystemExit) as ended, working():
         os.kill(os.getpid(), number)
     assert ended.value.code == 128 + number
     assert signal.getsignal(number) == signal.SIG_DFL
@@ -28,9 +28,9 @@ def test_a_signal_raises_while_there_is_something_to_undo(number):
 def test_a_signal_ends_the_process_where_there_is_nothing(number, monkeypatch):
     left: list[int] = []
     monkeypatch.setattr(os, "_exit", left.append)
-    with ends_at_once():
+    with starting():
         os.kill(os.getpid(), number)
-        with pytest.raises(SystemExit), ends_undone():
+        with pytest.raises(SystemExit), working():
             os.kill(os.getpid(), number)
         os.kill(os.getpid(), number)
     assert left == [128 + number] * 2
@@ -39,6 +39,6 @@ def test_a_signal_ends_the_process_where_there_is_nothing(number, monkeypatch):
 
 def test_what_is_ignored_stays_so(number):
     signal.signal(number, signal.SIG_IGN)
-    with ends_at_once(), ends_undone():
+    with starting(), working():
         os.kill(os.getpid(), number)
         assert signal.getsignal(number) == signal.SIG_IGN

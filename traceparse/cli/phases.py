@@ -1,12 +1,17 @@
-"""What becomes of a command that is told to end: it does so silently, with status 128 + n.
+"""The two phases of a command: it starts, and then it works.
 
-While it starts there is nothing to undo, and an exception may be lost in what Python or an
-extension does to import a module: it leaves at once. While it works, what it has begun is
-undone first, by exceptions on their way out. Signals that were ignored stay so.
+A signal ends it, silently and with status 128 + n. While it starts there is nothing to undo,
+and an exception may be lost in what Python or an extension does to import a module: it leaves
+at once. While it works, what it has begun is undone first, by exceptions on their way out.
+Signals that were ignored stay so.
+
+Importing makes many objects and drops next to none, so that nobody looks for garbage before
+the work begins, nor when all ends.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -15,22 +20,29 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeAlias
 
-__all__ = ["ends_at_once", "ends_undone"]
+__all__ = ["starting", "working"]
 
 _Handler: TypeAlias = Callable[[int, FrameType | None], object]
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # the last one is not everywhere
 
 
 @contextmanager
-def ends_at_once() -> Iterator[None]:
-    """Let a signal end the process wherever it is."""
+def starting() -> Iterator[None]:
+    """Let a signal end the process wherever it is, and garbage lie."""
+    gc.disable()
     with _handled(lambda number, _: os._exit(128 + number)):
-        yield
+        try:
+            yield
+        finally:
+            gc.freeze()
+            gc.enable()
 
 
 @contextmanager
-def ends_undone() -> Iterator[None]:
+def working() -> Iterator[None]:
     """Let a signal raise, so that what the block holds and has begun is given up in order."""
+    gc.freeze()  # what is imported stays
+    gc.enable()
     with _handled(lambda number, _: sys.exit(128 + number)):
         yield
 
