@@ -63,18 +63,17 @@ def analyze(
     wanted = None if steps is None else parse_steps(steps)
     if cache and no_cache:
         raise UsageError("--cache and --no-cache contradict each other; give one of them")
-    jobs = jobs or os.cpu_count() or 1
-    if jobs > 1:
-        from traceparse.engine import get_ready
+    from traceparse.engine import default_folder, get_ready
 
-        get_ready()  # while this process imports the rest
+    jobs = jobs or os.cpu_count() or 1
+    folder = None if no_cache else cache or default_folder()
+    get_ready(paths, jobs=jobs, cache=folder)  # while this process imports the rest
     # numpy would start threads for linear algebra, of which there is none
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from traceparse.tables import spare_pandas
 
     spare_pandas()
     from traceparse.engine import analyze as run_analysis
-    from traceparse.engine import default_folder
 
     with working():
         with shown_progress(quiet=quiet) as progress:
@@ -84,7 +83,7 @@ def analyze(
                 rank=rank,
                 strict=strict,
                 jobs=jobs,
-                cache=None if no_cache else cache or default_folder(),
+                cache=folder,
                 progress=progress,
             )
         show_report(report, as_json=as_json, quiet=quiet, out=out)

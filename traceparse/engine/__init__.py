@@ -9,18 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from traceparse.engine.cache import default_folder
+    from traceparse.engine.early import default_folder, get_ready
     from traceparse.engine.local import Progress
     from traceparse.engine.pipeline import analyze, read
-    from traceparse.engine.processes import get_ready
 
 __all__ = ["Progress", "analyze", "default_folder", "get_ready", "read"]
 
 _HOME = {
     "Progress": "traceparse.engine.local",
     "analyze": "traceparse.engine.pipeline",
-    "default_folder": "traceparse.engine.cache",
-    "get_ready": "traceparse.engine.processes",
+    "default_folder": "traceparse.engine.early",
+    "get_ready": "traceparse.engine.early",
     "read": "traceparse.engine.pipeline",
 }
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from traceparse.ingest import path_text
 from traceparse.rank import RankDigest, StoredError, from_table, to_table
 
-__all__ = ["Cache", "default_folder"]
+__all__ = ["Cache"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOMS = ("ingest", "rank", "data")  # whose code and facts make a digest
@@ -30,13 +30,6 @@ _EDGE = 1 << 14  # bytes at either end of a file that are looked at
 _PATH = b"traceparse.path"
 # of a few rows: what pays for itself in large files takes a third of the time to read these
 _PLAIN: Final = {"use_dictionary": False, "compression": "none", "write_statistics": False}
-
-
-def default_folder() -> Path:
-    """Return where this user's programs keep what they can make again."""
-    from platformdirs import user_cache_path  # noqa: PLC0415 - not for who keeps nothing
-
-    return user_cache_path("traceparse")
 
 
 @cache
