@@ -76,15 +76,23 @@ def test_bytes_are_told_now_and_then(monkeypatch):
     assert sum(map(int, told)) == 707
 
 
-@pytest.mark.slow
-def test_an_interruption_ends_the_processes(tmp_path):
-    class Interrupting(_Seen):
-        def advance(self, num_bytes: int) -> None:  # noqa: ARG002 - the protocol's name
-            raise KeyboardInterrupt
+class _InterruptedByBytes(_Seen):
+    def advance(self, num_bytes: int) -> None:  # noqa: ARG002 - the protocol's name
+        raise KeyboardInterrupt
 
+
+class _InterruptedByFile(_Seen):
+    def file_done(self) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("progress", [_InterruptedByBytes(), _InterruptedByFile()])
+def test_an_interruption_ends_the_processes(tmp_path, progress):
     paths = [write_rank(tmp_path, rank, 2) for rank in range(2)]
     handler = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        digest_files(paths, jobs=2, rank=None, progress=Interrupting())
-    assert multiprocessing.active_children() == []
+    with pytest.raises(KeyboardInterrupt) as caught:
+        digest_files(paths, jobs=2, rank=None, progress=progress)
+    assert multiprocessing.active_children() == [], "while the error is still there"
+    assert caught.value is not None
     assert signal.getsignal(signal.SIGINT) is handler

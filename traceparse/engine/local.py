@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -79,12 +80,14 @@ def digest_files(
             shown.advance(sizes[index])
             shown.file_done()
     missing = sorted(set(range(len(paths))) - found.keys(), key=lambda index: -sizes[index])
-    for index, outcome in _digested(paths, missing, jobs=jobs, rank=rank, shown=shown):
-        found[index] = outcome
-        entry = entries[index]
-        if cache and entry and not isinstance(outcome, TraceparseError):
-            cache.put(entry, paths[index], outcome)
-        shown.file_done()
+    # closed, lest processes stay for as long as somebody looks at an error
+    with closing(_digested(paths, missing, jobs=jobs, rank=rank, shown=shown)) as outcomes:
+        for index, outcome in outcomes:
+            found[index] = outcome
+            entry = entries[index]
+            if cache and entry and not isinstance(outcome, TraceparseError):
+                cache.put(entry, paths[index], outcome)
+            shown.file_done()
     return [found[index] for index in range(len(paths))]
 
 
@@ -95,7 +98,7 @@ def _digested(
     jobs: int,
     rank: int | None,
     shown: Progress,
-) -> Iterator[tuple[int, Outcome]]:
+) -> Generator[tuple[int, Outcome]]:
     if min(jobs, len(order)) > 1:
         yield from _in_processes(paths, order, jobs=jobs, rank=rank, shown=shown)
         return
@@ -124,7 +127,7 @@ def _in_processes(
     jobs: int,
     rank: int | None,
     shown: Progress,
-) -> Iterator[tuple[int, Outcome]]:
+) -> Generator[tuple[int, Outcome]]:
     from traceparse.engine.processes import answers  # noqa: PLC0415 - one process needs none
 
     for place, packed in answers(
