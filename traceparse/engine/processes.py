@@ -47,7 +47,7 @@ def get_ready() -> None:
 
 @contextmanager
 def _held(*signals: signal.Signals) -> Iterator[None]:
-    """Hold signals back; a process that starts meanwhile never gets them.
+    """Hold signals to this thread back; a process that starts meanwhile never gets them.
 
     So Ctrl-C, which goes to every process of a terminal, is for this one to act on.
     """
