@@ -27,6 +27,10 @@ def fail(_task, _tell):
     raise ZeroDivisionError
 
 
+def server(_task, _tell):
+    return str(os.getppid()).encode()
+
+
 def asked(work, tasks, num=2):
     told: list[bytes] = []
     found = dict(answers(work, tasks, num=num, told=told.append))
@@ -111,6 +115,18 @@ def test_it_ends_when_the_one_who_asked_is_gone():
     in_a_process(feed)
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not processes._HAS_SERVER, reason="each is started on its own")
+def test_what_they_are_forked_from_ends_when_told_and_starts_anew():
+    before, _ = asked(server, [b""])
+    processes.end_server()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(before[0]), 0)
+    processes.end_server()
+    after, _ = asked(server, [b""])
+    assert after != before
+
+
 def test_signals_are_held_and_then_come():
     came = []
     before = signal.signal(signal.SIGUSR1, lambda *_: came.append(1))
@@ -139,5 +155,6 @@ def test_the_environment_stays_as_it_was(monkeypatch, given):
 def test_where_there_is_no_server_and_signals_cannot_be_held(monkeypatch):
     monkeypatch.setattr(processes, "_HAS_SERVER", False)
     monkeypatch.delattr(signal, "pthread_sigmask")
+    processes.end_server()
     found, _ = asked(shout, [b"a", b"b"])
     assert found == {0: b"A", 1: b"B"}

@@ -63,20 +63,19 @@ def analyze(
     wanted = None if steps is None else parse_steps(steps)
     if cache and no_cache:
         raise UsageError("--cache and --no-cache contradict each other; give one of them")
-    from traceparse.engine import default_folder, get_ready
+    from traceparse.engine import default_folder, readers_ready
 
     jobs = jobs or os.cpu_count() or 1
     folder = None if no_cache else cache or default_folder()
-    get_ready(paths, jobs=jobs, cache=folder)  # while this process imports the rest
-    # numpy would start threads for linear algebra, of which there is none
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from traceparse.tables import spare_pandas
+    with readers_ready(paths, jobs=jobs, cache=folder):
+        # numpy would start threads for linear algebra, of which there is none
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        from traceparse.tables import spare_pandas
 
-    spare_pandas()
-    from traceparse.engine import analyze as run_analysis
+        spare_pandas()
+        from traceparse.engine import analyze as run_analysis
 
-    with working():
-        with shown_progress(quiet=quiet) as progress:
+        with working(), shown_progress(quiet=quiet) as progress:
             report = run_analysis(
                 paths,
                 steps=wanted,
@@ -86,4 +85,5 @@ def analyze(
                 cache=folder,
                 progress=progress,
             )
+    with working():
         show_report(report, as_json=as_json, quiet=quiet, out=out)

@@ -9,17 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from traceparse.engine.early import default_folder, get_ready
+    from traceparse.engine.early import default_folder, readers_ready
     from traceparse.engine.local import Progress
     from traceparse.engine.pipeline import analyze, read
 
-__all__ = ["Progress", "analyze", "default_folder", "get_ready", "read"]
+__all__ = ["Progress", "analyze", "default_folder", "read", "readers_ready"]
 
 _HOME = {
     "Progress": "traceparse.engine.local",
     "analyze": "traceparse.engine.pipeline",
     "default_folder": "traceparse.engine.early",
-    "get_ready": "traceparse.engine.early",
+    "readers_ready": "traceparse.engine.early",
     "read": "traceparse.engine.pipeline",
 }
 

@@ -7,10 +7,12 @@ costs either that time or a process in vain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["default_folder", "get_ready"]
+__all__ = ["default_folder", "readers_ready"]
 
 
 def default_folder() -> Path:
@@ -20,17 +22,24 @@ def default_folder() -> Path:
     return user_cache_path("traceparse")
 
 
-def get_ready(paths: Sequence[str], *, jobs: int, cache: Path | None) -> None:
+@contextmanager
+def readers_ready(paths: Sequence[str], *, jobs: int, cache: Path | None) -> Iterator[None]:
     """Start what reading processes are forked from, if they are likely to be needed.
 
     They are if several may work, on what is not just one file, and none of it can be in the
-    cache, as there is nothing in it. Nothing is lost but time where they are not started here.
+    cache, as there is nothing in it. Else they are started once it is known. When the block
+    ends, all of it has ended: for programs that run nothing else.
     """
     is_one_file = len(paths) == 1 and Path(paths[0]).is_file()
     if jobs > 1 and not is_one_file and (cache is None or _is_empty(cache)):
-        from traceparse.engine.processes import get_ready as start  # noqa: PLC0415 - if at all
+        from traceparse.engine.processes import get_ready  # noqa: PLC0415 - if at all
 
-        start()
+        get_ready()
+    try:
+        yield
+    finally:
+        if processes := sys.modules.get("traceparse.engine.processes"):
+            processes.end_server()
 
 
 def _is_empty(folder: Path) -> bool:

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from traceparse.errors import TraceparseError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     _Context: TypeAlias = ForkServerContext | SpawnContext
 
-__all__ = ["Work", "answers", "get_ready"]
+__all__ = ["Work", "answers", "end_server", "get_ready"]
 
 Tell: TypeAlias = Callable[[bytes], None]
 Work: TypeAlias = Callable[[bytes, Tell], bytes]  # a task to its answer, telling how far it is
@@ -43,6 +43,22 @@ def get_ready() -> None:
     with _held(signal.SIGINT), _one_thread():
         forkserver.set_forkserver_preload([_NEEDED])
         forkserver.ensure_running()
+
+
+def end_server() -> None:
+    """End what the processes are forked from, if it runs: for a program that is about to end.
+
+    By itself it would notice that, and then take its time, with our output still open: whoever
+    reads that to its end would wait. It has nothing to undo.
+    """
+    if not _HAS_SERVER:
+        return
+    from multiprocessing.forkserver import _forkserver  # noqa: PLC0415 - as above
+
+    server: Any = _forkserver
+    if server._forkserver_pid is not None:
+        os.kill(server._forkserver_pid, signal.SIGKILL)
+        server._stop()
 
 
 @contextmanager
