@@ -75,6 +75,9 @@ def analyze(
         spare_pandas()
         from traceparse.engine import analyze as run_analysis
 
+        if not as_json:
+            import traceparse.report.terminal  # noqa: F401 - while others start to read
+
         with working(), shown_progress(quiet=quiet) as progress:
             report = run_analysis(
                 paths,
