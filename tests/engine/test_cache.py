@@ -9,7 +9,7 @@ import pytest
 from tests.contract.places import HAND
 from tests.traces import kernel, write
 from traceparse.engine import analyze, cache, local
-from traceparse.engine.cache import Cache, default_folder
+from traceparse.engine.cache import Cache
 from traceparse.errors import InputError
 from traceparse.ingest import read_traces
 from traceparse.rank import digest
@@ -194,8 +194,3 @@ def test_several_at_a_time(trace, folder):
     assert len(reports) == 4
     assert all(one == reports[0] for one in reports)
     assert len(entries(folder)) == 1
-
-
-def test_the_folder_is_the_users(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_folder() == tmp_path / "traceparse"

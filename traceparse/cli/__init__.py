@@ -1,62 +1,47 @@
 """The command line: parses words, calls one function, prints. No logic.
 
-Heavy packages are imported by the command that needs them, so that ``--help`` answers at once.
+Packages are imported by the command that needs them, so that ``--help`` answers at once. The
+words themselves are read by :mod:`traceparse.cli.commands`.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from traceparse.cli.phases import starting
 
-from traceparse import __version__
-from traceparse.cli.analyze import analyze
-from traceparse.cli.demo import demo
-from traceparse.cli.schema import schema
-from traceparse.errors import TraceparseError
-from traceparse.report.safe import visible
+if TYPE_CHECKING:
+    from traceparse.cli.commands import app
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
-    name="traceparse",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
+def __getattr__(name: str) -> object:
+    """Load the commands when they are first asked for."""
+    if name != "app":
+        raise AttributeError(f"module 'traceparse.cli' has no attribute {name!r}")
+    from traceparse.cli.commands import app
 
-def _show_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
-    if asked:
-        print(f"traceparse {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def traceparse(
-    *,
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version."
-        ),
-    ] = False,
-) -> None:
-    """Where does a training job's time go? An exact account, from torch.profiler traces."""
-
-
-app.command()(analyze)
-app.command()(demo)
-app.command()(schema)
+    return app
 
 
 def main() -> None:
     """Run the command line and end the process with the exit status of the report contract."""
+    with starting():
+        _run()
+
+
+def _run() -> None:
+    from traceparse.cli.commands import app
+    from traceparse.errors import TraceparseError
+
     try:
         app()
     except TraceparseError as error:
         if "--debug" in sys.argv:
             raise
+        from traceparse.report.safe import visible
+
         print(f"traceparse: {visible(str(error))}", file=sys.stderr)
         sys.exit(error.exit_status)

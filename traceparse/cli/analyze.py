@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from traceparse.cli.phases import working
 from traceparse.cli.progress import shown_progress
 from traceparse.cli.show import show_report
 from traceparse.cli.words import parse_steps
@@ -62,20 +63,30 @@ def analyze(
     wanted = None if steps is None else parse_steps(steps)
     if cache and no_cache:
         raise UsageError("--cache and --no-cache contradict each other; give one of them")
-    from traceparse.tables import spare_pandas
+    from traceparse.engine import default_folder, readers_ready
 
-    spare_pandas()
-    from traceparse.engine import analyze as run_analysis
-    from traceparse.engine import default_folder
+    jobs = jobs or os.cpu_count() or 1
+    folder = None if no_cache else cache or default_folder()
+    with readers_ready(paths, jobs=jobs, cache=folder):
+        # numpy would start threads for linear algebra, of which there is none
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        from traceparse.tables import spare_pandas
 
-    with shown_progress(quiet=quiet) as progress:
-        report = run_analysis(
-            paths,
-            steps=wanted,
-            rank=rank,
-            strict=strict,
-            jobs=jobs or os.cpu_count() or 1,
-            cache=None if no_cache else cache or default_folder(),
-            progress=progress,
-        )
-    show_report(report, as_json=as_json, quiet=quiet, out=out)
+        spare_pandas()
+        from traceparse.engine import analyze as run_analysis
+
+        if not as_json:
+            import traceparse.report.terminal  # noqa: F401 - while others start to read
+
+        with working(), shown_progress(quiet=quiet) as progress:
+            report = run_analysis(
+                paths,
+                steps=wanted,
+                rank=rank,
+                strict=strict,
+                jobs=jobs,
+                cache=folder,
+                progress=progress,
+            )
+    with working():
+        show_report(report, as_json=as_json, quiet=quiet, out=out)

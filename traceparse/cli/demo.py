@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import traceparse
+from traceparse.cli.phases import working
 from traceparse.cli.show import show_report
 
 __all__ = ["demo"]
@@ -31,5 +32,6 @@ def demo(
 
     if not quiet:
         typer.echo(f"training a small model on {ranks} CPU ranks", err=True)
-    traces = run_demo(out, ranks=ranks)
-    show_report(traceparse.analyze([traces]), as_json=as_json, quiet=quiet, out=out)
+    with working():
+        traces = run_demo(out, ranks=ranks)
+        show_report(traceparse.analyze([traces]), as_json=as_json, quiet=quiet, out=out)

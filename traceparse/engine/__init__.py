@@ -1,9 +1,31 @@
-"""Map over ranks, then reduce: from paths to a report, on one machine."""
+"""Map over ranks, then reduce: from paths to a report, on one machine.
+
+Loaded when it is first used: processes that read traces need no report.
+"""
 
 from __future__ import annotations
 
-from traceparse.engine.cache import default_folder
-from traceparse.engine.local import Progress
-from traceparse.engine.pipeline import analyze, read
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["Progress", "analyze", "default_folder", "read"]
+if TYPE_CHECKING:
+    from traceparse.engine.early import default_folder, readers_ready
+    from traceparse.engine.local import Progress
+    from traceparse.engine.pipeline import analyze, read
+
+__all__ = ["Progress", "analyze", "default_folder", "read", "readers_ready"]
+
+_HOME = {
+    "Progress": "traceparse.engine.local",
+    "analyze": "traceparse.engine.pipeline",
+    "default_folder": "traceparse.engine.early",
+    "readers_ready": "traceparse.engine.early",
+    "read": "traceparse.engine.pipeline",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a name from the module it lives in."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'traceparse.engine' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -1,24 +1,23 @@
 """The map stage on this machine: one trace file at a time, or one a process.
 
-``file -> RankDigest`` is a pure function of the file, so processes share nothing but a count
-of bytes for the progress bar. A file that fails, fails alone.
+``file -> RankDigest`` is a pure function of the file, so processes are told paths and answer
+digests, as Arrow's stream. A file that fails, fails alone.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from multiprocessing.sharedctypes import Synchronized
+import json
+import os
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
+from traceparse import errors
 from traceparse.engine.cache import Cache
 from traceparse.errors import TraceparseError
 from traceparse.ingest import read_traces
@@ -28,9 +27,8 @@ from traceparse.tables import spare_pandas
 __all__ = ["Outcome", "Progress", "digest_files"]
 
 Outcome: TypeAlias = list[RankDigest] | TraceparseError
-_Packed: TypeAlias = bytes | TraceparseError
-_Counter: TypeAlias = "Synchronized[int]"
-_POLL_S = 0.1
+_TELL_S = 0.05  # between what a process tells of the bytes it has read
+_DIGESTS, _ERROR = b"d", b"e"
 
 
 class Progress(Protocol):
@@ -82,12 +80,14 @@ def digest_files(
             shown.advance(sizes[index])
             shown.file_done()
     missing = sorted(set(range(len(paths))) - found.keys(), key=lambda index: -sizes[index])
-    for index, outcome in _digested(paths, missing, jobs=jobs, rank=rank, shown=shown):
-        found[index] = outcome
-        entry = entries[index]
-        if cache and entry and not isinstance(outcome, TraceparseError):
-            cache.put(entry, paths[index], outcome)
-        shown.file_done()
+    # closed, lest processes stay for as long as somebody looks at an error
+    with closing(_digested(paths, missing, jobs=jobs, rank=rank, shown=shown)) as outcomes:
+        for index, outcome in outcomes:
+            found[index] = outcome
+            entry = entries[index]
+            if cache and entry and not isinstance(outcome, TraceparseError):
+                cache.put(entry, paths[index], outcome)
+            shown.file_done()
     return [found[index] for index in range(len(paths))]
 
 
@@ -98,7 +98,7 @@ def _digested(
     jobs: int,
     rank: int | None,
     shown: Progress,
-) -> Iterator[tuple[int, Outcome]]:
+) -> Generator[tuple[int, Outcome]]:
     if min(jobs, len(order)) > 1:
         yield from _in_processes(paths, order, jobs=jobs, rank=rank, shown=shown)
         return
@@ -130,92 +130,62 @@ def _in_processes(
     jobs: int,
     rank: int | None,
     shown: Progress,
-) -> Iterator[tuple[int, Outcome]]:
-    # spawn: a forked copy of a process that has run Arrow's threads can hang
-    context = multiprocessing.get_context("spawn")
-    read = context.Value("q", 0)
-    others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(
-        min(jobs, len(order)), mp_context=context, initializer=_share, initargs=(read,)
-    )
-    try:
-        with _workers_ignore_interrupts():
-            running: dict[Future[_Packed], int] = {
-                pool.submit(_digest_counted, paths[index], rank): index for index in order
-            }
-        yield from _as_they_end(running, read, shown)
-    except BrokenProcessPool as error:
-        raise TraceparseError(
-            "a process that read traces was killed (out of memory?), so there is no report; "
-            "try again with --jobs 1"
-        ) from error
-    except BaseException:
-        for worker in set(multiprocessing.active_children()) - others:
-            worker.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+) -> Generator[tuple[int, Outcome]]:
+    from traceparse.engine.processes import answers  # noqa: PLC0415 - one process needs none
+
+    for place, packed in answers(
+        partial(_work, rank),
+        [os.fsencode(paths[index]) for index in order],
+        num=min(jobs, len(order)),
+        told=lambda num_bytes: shown.advance(int(num_bytes)),
+    ):
+        yield order[place], _unpacked(packed)
 
 
-@contextmanager
-def _workers_ignore_interrupts() -> Iterator[None]:
-    """Let processes that start now leave Ctrl-C to their parent, which ends them.
-
-    Ignored signals are inherited; handlers are not. Only a main thread may change them.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-
-
-def _as_they_end(
-    running: dict[Future[_Packed], int], read: _Counter, shown: Progress
-) -> Iterator[tuple[int, Outcome]]:
-    reported = 0
-    while running:
-        done, _ = wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
-        now = read.value
-        shown.advance(now - reported)
-        reported = now
-        for future in done:
-            yield running.pop(future), _unpacked(future.result())
-
-
-_bytes_read: list[_Counter] = []  # in a worker: the count that it shares with its parent
-
-
-def _share(read: _Counter) -> None:
+def _work(rank: int | None, task: bytes, tell: Callable[[bytes], None]) -> bytes:
+    """Digest the file whose path is given: what a process does over and over."""
     spare_pandas()
-    _bytes_read[:] = [read]
+    count = _Count(tell)
+    outcome = _digest_file(Path(os.fsdecode(task)), rank, count.add)
+    count.tell()
+    return _packed(outcome)
 
 
-def _digest_counted(path: Path, rank: int | None) -> _Packed:
-    read = _bytes_read[0]
+class _Count:
+    """Bytes that were read, told not each time but every now and then."""
 
-    def count(num_bytes: int) -> None:
-        with read.get_lock():
-            read.value += num_bytes
+    def __init__(self, tell: Callable[[bytes], None]) -> None:
+        self._tell = tell
+        self._num = 0
+        self._told_at = time.monotonic()
 
-    outcome = _digest_file(path, rank, count)
-    return outcome if isinstance(outcome, TraceparseError) else _packed(outcome)
+    def add(self, num_bytes: int) -> None:
+        self._num += num_bytes
+        if time.monotonic() - self._told_at > _TELL_S:
+            self.tell()
+
+    def tell(self) -> None:
+        self._tell(b"%d" % self._num)
+        self._num = 0
+        self._told_at = time.monotonic()
 
 
-def _packed(digests: Sequence[RankDigest]) -> bytes:
+def _packed(outcome: Outcome) -> bytes:
     """Write digests as Arrow's stream, which is read in one go and runs nothing."""
-    table = to_table(digests)
+    if isinstance(outcome, TraceparseError):
+        return _ERROR + json.dumps([type(outcome).__name__, str(outcome)]).encode()
+    table = to_table(outcome)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     packed: bytes = sink.getvalue().to_pybytes()
-    return packed
+    return _DIGESTS + packed
 
 
-def _unpacked(packed: _Packed) -> Outcome:
-    if isinstance(packed, TraceparseError):
-        return packed
-    return from_table(pa.ipc.open_stream(packed).read_all())
+def _unpacked(packed: bytes) -> Outcome:
+    kind, content = packed[:1], memoryview(packed)[1:]
+    if kind == _ERROR:
+        name, text = json.loads(bytes(content))
+        refused: TraceparseError = getattr(errors, name)(text)
+        return refused
+    return from_table(pa.ipc.open_stream(content).read_all())

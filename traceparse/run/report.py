@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +122,8 @@ class Report:
         MissingExtraError
             No installed package renders one of the formats.
         """
+        from importlib.metadata import entry_points  # noqa: PLC0415 - not for who saves nothing
+
         renderers = {point.name: point for point in entry_points(group="traceparse.renderers")}
         unknown = [name for name in formats if name not in renderers]
         if unknown:
