@@ -25,7 +25,6 @@ __all__ = ["Cache"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOMS = ("ingest", "rank", "data")  # whose code and facts make a digest
-_FILES = ("errors.py", "intervals.py", "tables.py", "units.py")
 _EDGE = 1 << 14  # bytes at either end of a file that are looked at
 _PATH = b"traceparse.path"
 # of a few rows: what pays for itself in large files takes a third of the time to read these
@@ -35,7 +34,7 @@ _PLAIN: Final = {"use_dictionary": False, "compression": "none", "write_statisti
 @cache
 def _code() -> bytes:
     """Return a hash of all that a digest depends on but the trace."""
-    files = [_PACKAGE / name for name in _FILES]
+    files = sorted(_PACKAGE.glob("*.py"))
     for room in _ROOMS:
         files += sorted(path for path in (_PACKAGE / room).iterdir() if path.is_file())
     found = hashlib.sha256()
