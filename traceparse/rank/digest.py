@@ -7,7 +7,6 @@ trace needs does not grow with it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,7 +23,7 @@ from traceparse.rank.classify import COMPUTE, COPY
 from traceparse.rank.counts import Count
 from traceparse.rank.doubts import doubts
 from traceparse.rank.link import UNLINKED, Links
-from traceparse.rank.rows import groups, texts_of
+from traceparse.rank.rows import groups, nums_of
 from traceparse.rank.steps import (
     MOST_DEVICE_STEPS,
     Bounds,
@@ -88,10 +87,7 @@ def digest(trace: RankTrace) -> RankDigest:
 
 def _process(trace: RankTrace) -> str | None:
     for name in ("ops", "launches", "annotations"):
-        nums: Counter[str] = Counter()
-        for part in trace.kept[name].parts("pid"):
-            pids, ids = texts_of(part, "pid")
-            nums.update(dict(zip(pids, np.bincount(ids[ids >= 0]).tolist(), strict=False)))
+        nums = nums_of(trace.kept[name].parts("pid"), "pid")
         if nums:
             return nums.most_common(1)[0][0]
     return None

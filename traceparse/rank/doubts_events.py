@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest import RankTrace
-from traceparse.rank.rows import distinct, num_where, numbers_of, rows_where
+from traceparse.rank.rows import distinct, num_where, numbers_of, nums_of, rows_where
 from traceparse.tables import ArrowTable
 from traceparse.units import format_number_of
 
@@ -20,7 +21,6 @@ _MOST_NAMED = 4  # processes that are named; more are only counted
 _ENOUGH = 1 << 16  # external ids, to tell what they are
 _NEVER = np.iinfo(np.int64).max
 _NAMELESS = "unknown"  # libkineto writes that for a name with bytes that do not print
-_NUMS = pa.schema([("pid", pa.string()), ("num", pa.int64())])
 _NAMED = ("device_events", "launches", "ops", "annotations")
 
 
@@ -97,57 +97,37 @@ def _found(
 
 
 def _about_processes(trace: RankTrace) -> Iterator[tuple[str, str]]:
-    processes = _processes(trace)
-    num = processes.num_rows
-    if num > 1:
-        shown = processes.to_pylist() if num <= _MOST_NAMED else []
-        events = [f"{one['pid']}: {format_number_of(one['num_sum'], 'event')}" for one in shown]
-        which = f" ({', '.join(events)})" if events else ""
+    nums = _processes(trace)
+    if len(nums) > 1:
+        which = f" ({_most_first(nums)})" if len(nums) <= _MOST_NAMED else ""
         yield (
             "several_processes",
-            f"host events of {num:,} processes{which} in one file: all count as one rank's, "
-            f"and work of one may fall into the steps of another",
+            f"host events of {len(nums):,} processes{which} in one file: all count as one "
+            f"rank's, and work of one may fall into the steps of another",
         )
 
 
-def _processes(trace: RankTrace) -> ArrowTable:
-    """Return how many operators, marks and launches each process has, the largest first."""
-    own = pa.concat_tables(
-        [
-            _by_pid(trace.kept["ops"].parts("pid")),
-            _by_pid(map(_marks, trace.kept["annotations"].parts("pid", "category"))),
-        ]
-    )
-    launches = _by_pid(trace.kept["launches"].parts("pid"))
+def _most_first(nums: Counter[str]) -> str:
+    ordered = sorted(nums.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{pid}: {format_number_of(num, 'event')}" for pid, num in ordered)
+
+
+def _processes(trace: RankTrace) -> Counter[str]:
+    """Return how many operators, marks and launches each process has."""
+    nums = nums_of(trace.kept["ops"].parts("pid"), "pid")
+    nums += nums_of(map(_marks, trace.kept["annotations"].parts("pid", "category")), "pid")
     # MTIA draws some of its runtime on the row of the device: that is no process
-    devices = pa.array(distinct(trace.kept["device_events"], "device"), pa.string())
-    of_process = pc.or_(
-        pc.is_in(launches["pid"], value_set=own["pid"]),
-        pc.invert(pc.is_in(launches["pid"], value_set=devices)),
-    )
-    nums = pa.concat_tables([own, launches.filter(of_process)]).group_by("pid")
-    return nums.aggregate([("num", "sum")]).sort_by(
-        [("num_sum", "descending"), ("pid", "ascending")]
-    )
+    devices = set(distinct(trace.kept["device_events"], "device")) - nums.keys()
+    launches = nums_of(trace.kept["launches"].parts("pid"), "pid")
+    for pid in devices:
+        del launches[pid]
+    return nums + launches
 
 
 def _marks(ranges: ArrowTable) -> ArrowTable:
     return ranges.filter(
         rows_where(ranges, "category", lambda texts: pc.equal(texts, "user_annotation"))
     )
-
-
-def _by_pid(tables: Iterable[ArrowTable]) -> ArrowTable:
-    """Count the rows of each process, once for each chunk of the column that has some."""
-    chunks = (chunk for table in tables for chunk in table["pid"].chunks)
-    return pa.Table.from_batches(map(_of_chunk, chunks), _NUMS)
-
-
-def _of_chunk(pids: pa.DictionaryArray) -> pa.RecordBatch:
-    ids = pids.indices.drop_null().to_numpy()  # an event without a pid is nobody's
-    nums = np.bincount(ids, minlength=len(pids.dictionary))
-    counts = pa.record_batch([pids.dictionary, nums], schema=_NUMS)
-    return counts.filter(pa.array(nums > 0))
 
 
 def _is_nameless(names: pa.Array) -> pa.Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,16 @@ import pyarrow as pa
 from traceparse.ingest import Kept
 from traceparse.tables import ArrowTable
 
-__all__ = ["by_text", "distinct", "groups", "num_where", "numbers_of", "rows_where", "texts_of"]
+__all__ = [
+    "by_text",
+    "distinct",
+    "groups",
+    "num_where",
+    "numbers_of",
+    "nums_of",
+    "rows_where",
+    "texts_of",
+]
 
 
 def by_text(
@@ -68,6 +78,17 @@ def distinct(kept: Kept, column: str) -> list[str]:
             for text in chunk.dictionary.to_pylist()
         )
     )
+
+
+def nums_of(parts: Iterable[ArrowTable], column: str) -> Counter[str]:
+    """How many rows have each text of a column? In the order in which texts appear."""
+    nums: Counter[str] = Counter()
+    for part in parts:
+        texts, ids = texts_of(part, column)
+        counts = np.bincount(ids[ids >= 0], minlength=len(texts)).tolist()
+        for text, num in zip(texts, counts, strict=True):
+            nums[text] += num
+    return +nums  # a part may have none of a text that its dictionary has
 
 
 def texts_of(
