@@ -13,7 +13,7 @@ import os
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
@@ -22,12 +22,14 @@ from random import Random
 from typing import Any, TypeVar
 from unittest.mock import patch
 
+import pyarrow as pa
 from rich.console import Console
 
 from tools.fuzz_mutate import MOST_BYTES, text_of
+from traceparse import ordered
 from traceparse.engine import analyze, read
 from traceparse.errors import TraceparseError
-from traceparse.ingest import is_built, read_traces, source, trace
+from traceparse.ingest import is_built, read_traces, source, store, trace
 from traceparse.ingest.routes import EXTRAS
 from traceparse.ingest.scan import scan
 from traceparse.rank import Times
@@ -38,10 +40,12 @@ __all__ = ["Broken", "Outcome", "Plan", "check", "plan_of"]
 
 T = TypeVar("T")
 
+_CALLS = "collective_args"
 _GOOD = Path(__file__).resolve().parent.parent / "fixtures" / "hand" / "two-devices" / "py.json"
 _BLOCKS = (1 << 20, 1 << 20, 1 << 14, 1 << 10, 1 << 7, 61)
 _RAW_BLOCKS = (1 << 18, 1 << 12, 1 << 6, 5, 3, 2, 1)  # of the file, before it is inflated
 _LONGEST_MESSAGE = 2000
+_FEW = 7  # rows
 _MOST_BLOCKS = 400  # the shortest blocks are for the shortest files
 _NAMES = (
     *("trace.json", "rank3_trace.json", "x.pt.trace.json.gz", "t.json.zst", "t.json.tmp"),
@@ -149,6 +153,14 @@ def _blocks_of(size: int, raw_size: int) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _little_memory() -> Iterator[None]:
+    """Let a few rows be too many for memory."""
+    in_store = patch.multiple(store, _MOST_HELD=0, _MOST_ROWS=_FEW)
+    with in_store, patch.multiple(ordered, _RUN=_FEW, _LEAST=2):
+        yield
+
+
 def _attempt(call: Callable[[], T]) -> tuple[T | None, TraceparseError | None]:
     """Return what a call returns, or its refusal, which has to be well said."""
     try:
@@ -182,18 +194,26 @@ def _check_refusal(error: TraceparseError) -> None:
 def _check_tables(path: Path, plan: Plan) -> None:
     """Read with everything that can be asked for, and account for every event."""
     for found in read_traces(path, rank=plan.rank, extras=EXTRAS):
-        rows = sum(table.num_rows for table in found.tables.values())
+        tables = found.tables
+        _check_calls(tables)
+        rows = sum(tables[name].num_rows for name in tables if name != _CALLS)
         skipped = sum(found.health.skipped.values())
         events = found.health.events
         claim = f"{events} events are {rows} rows and {skipped} skipped"
         _require(claim, holds=events == rows + skipped)
-        for table in found.tables.values():
+        for table in tables.values():
             table.validate(full=True)
     if not plan.all_tables:
         return
     run = read([path], rank=plan.rank, extras=EXTRAS)
     for table in run.tables.values():
         table.validate(full=True)
+
+
+def _check_calls(tables: Mapping[str, pa.Table]) -> None:
+    """Demand that arguments of collectives are those of rows that are there."""
+    for row in tables[_CALLS].to_pylist():
+        _require(f"no such row: {row}", holds=row["row"] < tables[row["of"]].num_rows)
 
 
 # -- reports
@@ -227,6 +247,10 @@ def _check_same(path: Path, plan: Plan) -> None:
         in_raw_blocks = _said(path)
     same = _are_alike(in_raw_blocks, said)
     _require(f"raw blocks of {plan.raw_block} make a difference", holds=same)
+    with _little_memory():
+        on_disk = _said(path)
+    same = _are_alike(on_disk, said)
+    _require("little memory makes a difference", holds=same)
     with _engine_of("msgspec"):
         otherwise = _said(path)
     same = _are_alike(otherwise, said)

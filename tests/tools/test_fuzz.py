@@ -24,6 +24,7 @@ from tools.fuzz_check import Broken, Outcome, Plan, check, plan_of
 from tools.fuzz_child import Job, Session, TooSlow, time_limit
 from tools.fuzz_mutate import MOST_BYTES, ON_BYTES, ON_JSON, Mutator, read_seeds, text_of
 from tools.fuzz_stats import Stats
+from traceparse import ordered
 from traceparse.engine import analyze
 from traceparse.errors import InputError, Note, UsageError
 from traceparse.ingest import source, trace
@@ -218,6 +219,13 @@ def test_blocks_must_make_no_difference(tmp_path, monkeypatch):
         ),
     )
     with pytest.raises(Broken, match="the engines differ"):
+        check(TRACE, tmp_path, small)
+    monkeypatch.setattr(
+        fuzz_check,
+        "analyze",
+        lambda *a, **k: replace(analyze(*a, **k), notes=(Note("n", f"{ordered._RUN}"),)),
+    )
+    with pytest.raises(Broken, match="little memory makes a difference"):
         check(TRACE, tmp_path, small)
     calls = iter(range(100))
     monkeypatch.setattr(
