@@ -7,6 +7,7 @@ code ``not_computed`` names it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -138,8 +139,11 @@ class Report:
 
 
 def write_whole(path: Path, text: str) -> Path:
-    """Write a text file that no reader ever sees half of: a temporary name, then a rename."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    """Write a text file that no reader ever sees half of: a temporary name, then a rename.
+
+    The name is this process's own, as others may write the same file.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
