@@ -37,10 +37,15 @@ class Engine(NamedTuple):
     counts: Callable[[Any], Counts]
 
 
-def _traceparse(path: str) -> Load:
+def _traceparse(path: str, extras: frozenset[str] = frozenset()) -> Load:
     import_module("pandas")  # Arrow imports it with its first array, unless it is spared
     ingest = import_module("traceparse.ingest")
-    return lambda: ingest.read_trace(path)
+
+    def load() -> tuple[Any, Any]:
+        trace = ingest.read_trace(path, extras=extras)
+        return trace, trace.tables
+
+    return load
 
 
 def _traceparse_core(path: str) -> Load:
@@ -54,21 +59,19 @@ def _traceparse_msgspec(path: str) -> Load:
 
 
 def _traceparse_all(path: str) -> Load:
-    import_module("pandas")
-    ingest = import_module("traceparse.ingest")
-    extras = import_module("traceparse.ingest.routes").EXTRAS
-    return lambda: ingest.read_trace(path, extras=extras)
+    return _traceparse(path, import_module("traceparse.ingest.routes").EXTRAS)
 
 
-def _tables(trace: Any) -> Counts:  # noqa: ANN401 - mypy does not see through import_module
-    rows = sum(table.num_rows for table in trace.tables.values())
+def _tables(loaded: Any) -> Counts:  # noqa: ANN401 - mypy does not see through import_module
+    trace, tables = loaded
+    rows = sum(table.num_rows for table in tables.values())
     return {"rows": rows, "events": trace.health.events}
 
 
 def _analyze(path: str) -> Load:
     """Run the whole command; the modules that it loads late are loaded before the clock."""
     app = import_module("traceparse.cli").app
-    for module in ("traceparse.engine", "traceparse.report.json_text"):
+    for module in ("traceparse.engine.pipeline", "traceparse.report.json_text"):
         import_module(module)
     return lambda: app(
         ["analyze", path, "--json", "--quiet", "--no-cache"], standalone_mode=False
