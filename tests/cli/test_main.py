@@ -18,7 +18,10 @@ def _run(*words: str, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
-@pytest.mark.parametrize("words", ["--version", "--help", "analyze --help", "demo --help"])
+@pytest.mark.parametrize(
+    "words",
+    ["--version", "--help", "accelerators --help", "analyze --help", "demo --help"],
+)
 def test_version_and_help_import_nothing_heavy(words):
     code = (
         "import sys\nfrom traceparse.cli import main\n"

@@ -8,7 +8,7 @@ import pytest
 
 from traceparse.errors import InputError, UsageError
 from traceparse.work import accelerators, find, load_file, parse_peak
-from traceparse.work.accelerators import DTYPES, Accelerator, Measured
+from traceparse.work.accelerators import DTYPES
 
 TABLE = {entry.id: entry for entry in accelerators()}
 
@@ -106,8 +106,9 @@ def test_the_ceiling_is_a_mean_of_measurements_of_one_kind():
 
 
 def test_a_link_counts_one_direction():
-    assert TABLE["h800-sxm"].link.gb_per_s_per_direction == 200
-    assert TABLE["h800-sxm"].link.gb_per_s_bidirectional == 400
+    link = TABLE["h800-sxm"].link
+    assert link is not None
+    assert (link.gb_per_s_per_direction, link.gb_per_s_bidirectional) == (200, 400)
     assert TABLE["l4"].link is None
 
 
@@ -298,6 +299,4 @@ def test_dtypes_are_those_of_the_table():
 
 def test_entries_cannot_be_changed():
     with pytest.raises(AttributeError, match="immutable"):
-        TABLE["h100-sxm"].sm_count = 1
-    assert issubclass(Accelerator, type(TABLE["h20"]))
-    assert all(isinstance(m, Measured) for m in TABLE["b200"].measured)
+        TABLE["h100-sxm"].sm_count = 1  # type: ignore[misc]

@@ -67,7 +67,7 @@ def test_every_name_of_the_table_is_its_own_entry():
     ],
 )
 def test_exact_names_are_told_apart(name, id_):
-    assert identify({"name": name}).accelerator.id == id_
+    assert identify({"name": name}).id == id_
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_exact_names_are_told_apart(name, id_):
 )
 def test_patterns_are_told_apart_and_are_less_certain(name, id_):
     found = identify({"name": name})
-    assert (found.accelerator.id, found.how) == (id_, "pattern")
+    assert (found.id, found.how) == (id_, "pattern")
     assert found.confidence == "medium"
 
 
@@ -112,7 +112,7 @@ def test_patterns_are_told_apart_and_are_less_certain(name, id_):
 )
 def test_no_likeness_and_no_default(name):
     found = identify({"name": name})
-    assert (found.accelerator, found.how, found.confidence) == (None, None, None)
+    assert (found.accelerator, found.id, found.how, found.confidence) == (None,) * 4
     assert (found.peak_flop_per_s, found.mamf_flop_per_s) == ({}, {})
     assert found.hbm_bytes_per_s is None
     (reason,) = found.doubts
@@ -143,7 +143,7 @@ def test_the_whole_device_has_the_numbers_of_the_table():
 
 def test_a_nameless_mi300x_is_found_by_what_it_is_made_of():
     found = identify(device("", "9.4", 64, 304, 191.98))
-    assert (found.accelerator.id, found.how) == ("mi300x", "properties")
+    assert (found.id, found.how) == ("mi300x", "properties")
     assert found.confidence == "medium"
     assert found.peak_flop_per_s["bf16"] == pytest.approx(1307.4e12)
     assert found.doubts == (
@@ -154,11 +154,11 @@ def test_a_nameless_mi300x_is_found_by_what_it_is_made_of():
 def test_amd_radeon_graphics_is_found_by_what_it_is_made_of():
     """MI210 and the half of an MI250 report the same, and can do the same."""
     found = identify(device("AMD Radeon Graphics", "9.0", 64, 104, 63.98))
-    assert (found.accelerator.id, found.how) == ("mi210", "properties")
+    assert (found.id, found.how) == ("mi210", "properties")
     assert found.confidence == "medium"
     assert found.peak_flop_per_s["bf16"] == pytest.approx(181e12)
     assert found.hbm_bytes_per_s == 1638e9
-    assert found.accelerator.link is None  # 300 GB/s, or 400
+    assert found.link is None  # 300 GB/s, or 400
     assert found.doubts == (
         "found by its properties, those of mi210 and mi250-gcd: the name "
         "'AMD Radeon Graphics' tells nothing",
@@ -171,21 +171,21 @@ def test_amd_radeon_graphics_is_found_by_what_it_is_made_of():
 @pytest.mark.parametrize("name", ["", "AMD Radeon Graphics"])
 def test_gfx90a_is_no_hopper(name):
     """Both report compute capability 9.0."""
-    assert identify(device(name, "9.0", 64, 110, 63.98)).accelerator.id == "mi250x-gcd"
+    assert identify(device(name, "9.0", 64, 110, 63.98)).id == "mi250x-gcd"
     assert identify(device(name, "9.0", 32, 104, 63.98)).accelerator is None
-    assert identify(device("", "9.0", 32, 78, 95.6)).accelerator.id == "h20"
+    assert identify(device("", "9.0", 32, 78, 95.6)).id == "h20"
 
 
 def test_one_name_of_two_devices_is_told_apart_by_its_units():
     name = "AMD Instinct MI250X / MI250"
-    assert identify(device(name, "9.0", 64, 104, 63.98)).accelerator.id == "mi250-gcd"
-    assert identify(device(name, "9.0", 64, 110, 63.98)).accelerator.id == "mi250x-gcd"
-    assert identify({"name": name}).accelerator.id == "mi250x-gcd"
+    assert identify(device(name, "9.0", 64, 104, 63.98)).id == "mi250-gcd"
+    assert identify(device(name, "9.0", 64, 110, 63.98)).id == "mi250x-gcd"
+    assert identify({"name": name}).id == "mi250x-gcd"
 
 
 def test_an_unheard_of_name_with_the_properties_of_one_is_little_certain():
     found = identify(device("NVIDIA PG506-230", "8.0", 32, 56, 23.5))
-    assert (found.accelerator.id, found.how, found.confidence) == ("a30", "properties", "low")
+    assert (found.id, found.how, found.confidence) == ("a30", "properties", "low")
     assert found.doubts == (
         "found by its properties, those of a30: the name 'NVIDIA PG506-230' tells nothing",
     )
@@ -196,7 +196,7 @@ def test_several_that_fit_give_only_what_they_agree_in():
     peaks = found.peak_flop_per_s
     assert peaks["bf16"] == pytest.approx(989.4e12)
     assert "fp64" not in peaks  # H800 has next to none
-    assert found.accelerator.link is None  # and half the links
+    assert found.link is None  # and half the links
     assert found.hbm_bytes_per_s == 3350e9
     a100 = identify(device("", "8.0", 32, 108, 79.2))
     assert a100.peak_flop_per_s["bf16"] == pytest.approx(312e12)
@@ -267,7 +267,7 @@ def test_a_name_that_is_contradicted_is_not_believed(changed, reason):
 )
 def test_partitions_are_scaled_by_their_share(properties, id_, sms, bandwidth):
     found = identify(properties)
-    assert found.accelerator.id == id_
+    assert found.id == id_
     assert found.is_partition
     assert found.scale == pytest.approx(sms)
     whole = TABLE[id_].peak_flop_per_s
@@ -333,7 +333,7 @@ def test_a_size_that_neither_the_whole_nor_a_part_has_is_unknown(properties):
 
 def test_devices_without_properties_in_the_table_go_by_name():
     found = identify(device("GAUDI2", sms=24, gib=96))
-    assert (found.accelerator.id, found.doubts) == ("gaudi2", ())
+    assert (found.id, found.doubts) == ("gaudi2", ())
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_devices_without_properties_in_the_table_go_by_name():
 )
 def test_what_only_the_user_can_know_has_no_default_peak(properties, id_):
     found = identify(properties)
-    assert found.accelerator.id == id_
+    assert found.id == id_
     assert (found.peak_flop_per_s, found.mamf_flop_per_s) == ({}, {})
     assert found.doubts[-1] == (
         f"no peak of {id_} can be trusted by default (`traceparse accelerators {id_}` says "
@@ -373,7 +373,7 @@ def test_odd_properties_are_not_told(odd):
     assert (told.warp_size, told.num_sms, told.memory_bytes) == (None, None, None)
     assert told.compute_capability is None
     identify(dict.fromkeys(keys, odd))
-    assert identify(dict.fromkeys(keys, odd) | {"name": "Tesla T4"}).accelerator.id == "t4"
+    assert identify(dict.fromkeys(keys, odd) | {"name": "Tesla T4"}).id == "t4"
 
 
 def test_numbers_may_be_text_and_names_have_spaces():
@@ -384,7 +384,7 @@ def test_numbers_may_be_text_and_names_have_spaces():
 def test_the_python_exporter_writes_the_number_of_units_elsewhere():
     """torch 2.13: numSms is missing, and maxThreadsPerMultiprocessor holds it."""
     nameless = device("", "9.4", 64, None, 191.98)
-    assert identify(nameless | {"maxThreadsPerMultiprocessor": 304}).accelerator.id == "mi300x"
+    assert identify(nameless | {"maxThreadsPerMultiprocessor": 304}).id == "mi300x"
     assert identify(nameless | {"maxThreadsPerMultiprocessor": 2048}).accelerator is None
     told = read_device({"numSms": 78, "maxThreadsPerMultiprocessor": 132})
     assert told.num_sms == 78
@@ -398,11 +398,19 @@ def test_an_entry_of_the_users_own_comes_first(tmp_path):
     )
     known = (*load_file(path), *accelerators())
     found = identify({"name": "NVIDIA H100 80GB HBM3"}, known)
-    assert (found.accelerator.id, found.confidence) == ("own", "given")
+    assert (found.id, found.confidence) == ("own", "given")
     assert identify({"name": "Quadro GP100"}, known).peak_flop_per_s == {"bf16": 900e12}
-    assert identify({"name": "NVIDIA H20"}, known).accelerator.id == "h20"
+    assert identify({"name": "NVIDIA H20"}, known).id == "h20"
+
+
+def test_links_are_those_of_the_whole_device():
+    link = identify(H100).link
+    assert link is not None
+    assert link.gb_per_s_per_direction == 450
+    assert identify(H100 | {"numSms": 60, "totalGlobalMem": 40 * GIB}).link is None
+    assert identify({}).link is None
 
 
 def test_what_is_found_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
-        identify(H100).scale = 2.0
+        identify(H100).scale = 2.0  # type: ignore[misc]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from traceparse import __version__
+from traceparse.cli.accelerators import accelerators
 from traceparse.cli.analyze import analyze
 from traceparse.cli.demo import demo
 from traceparse.cli.schema import schema
@@ -42,4 +43,5 @@ def traceparse(
 
 app.command()(analyze)
 app.command()(demo)
+app.command()(accelerators)
 app.command()(schema)

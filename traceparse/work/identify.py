@@ -20,6 +20,7 @@ from traceparse.work.accelerators import (
     Accelerator,
     Confidence,
     Dtype,
+    Link,
     accelerators,
     generic_names,
 )
@@ -59,6 +60,16 @@ class Identified:
     scale: float = 1.0
     hbm_bytes_per_s: float | None = None
     doubts: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str | None:
+        """Identifier of the accelerator in the table."""
+        return None if self.accelerator is None else self.accelerator.id
+
+    @property
+    def link(self) -> Link | None:
+        """What joins such devices; a partition has no share of it that is known."""
+        return None if self.accelerator is None or self.is_partition else self.accelerator.link
 
     @property
     def is_partition(self) -> bool:
