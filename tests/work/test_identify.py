@@ -3,6 +3,8 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from traceparse.work import accelerators, identify, load_file
 from traceparse.work.device import read_device
@@ -376,6 +378,33 @@ def test_odd_properties_are_not_told(odd):
     assert identify(dict.fromkeys(keys, odd) | {"name": "Tesla T4"}).id == "t4"
 
 
+KEYS = ("name", "computeMajor", "computeMinor", "warpSize", "numSms", "totalGlobalMem")
+NAMES = st.sampled_from([name for entry in accelerators() for name in entry.names])
+ANYTHING = st.one_of(st.none(), st.integers(), st.floats(), st.text(), NAMES, st.booleans())
+LIKELY = st.one_of(st.sampled_from([7, 9, 32, 64, 78, 104, 132]), st.integers(0, 300 * GIB))
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), st.one_of(ANYTHING, LIKELY)))
+def test_whatever_a_device_says_the_peak_is_that_of_the_table_or_a_part_of_it(properties):
+    found = identify(properties)
+    assert 0 < found.scale <= 1
+    assert (found.accelerator is None) == (found.how is None) == (found.confidence is None)
+    assert found.doubts or found.how in {"name", "pattern"}
+    for dtype, peak in found.peak_flop_per_s.items():
+        assert peak == found.scale * TABLE[found.id or ""].peak_flop_per_s[dtype]
+
+
+@given(st.sampled_from(accelerators()), st.integers(1, 400), st.integers(1, 400 * GIB))
+def test_a_device_is_scaled_only_if_units_and_memory_are_fewer(entry, sms, memory):
+    name = {"name": entry.names[0], "totalGlobalMem": memory, "numSms": sms}
+    found = identify(name)
+    if found.is_partition:
+        assert entry.sm_count is not None
+        assert sms < entry.sm_count
+        assert memory < max(entry.memory_gb) * GIB
+        assert found.scale == sms / entry.sm_count
+
+
 def test_numbers_may_be_text_and_names_have_spaces():
     told = {key: str(value) for key, value in H100.items()}
     assert identify(told | {"name": "  NVIDIA H100  80GB HBM3\t"}) == identify(H100)
@@ -397,8 +426,9 @@ def test_an_entry_of_the_users_own_comes_first(tmp_path):
         "dense_tflop_per_s = { bf16 = 900 }\n"
     )
     known = (*load_file(path), *accelerators())
-    found = identify({"name": "NVIDIA H100 80GB HBM3"}, known)
-    assert (found.id, found.confidence) == ("own", "given")
+    for properties in (H100, {"name": "NVIDIA H100 80GB HBM3"}):
+        found = identify(properties, known)
+        assert (found.id, found.confidence) == ("own", "given")
     assert identify({"name": "Quadro GP100"}, known).peak_flop_per_s == {"bf16": 900e12}
     assert identify({"name": "NVIDIA H20"}, known).id == "h20"
 

@@ -107,11 +107,12 @@ def _link(entry: Accelerator) -> list[str]:
     link = entry.link
     if link is None:
         return ["none known"]
-    if link.gb_per_s_per_direction is None:
+    rate = link.gb_per_s_per_direction
+    if rate is None:
         return [f"{link.kind}, bandwidth unknown"]
     return [
-        f"{link.kind}, {_number(link.gb_per_s_per_direction)} GB/s in each direction: compare "
-        f"busbw with that; vendors quote {_number(2 * link.gb_per_s_per_direction)}, both together"
+        f"{link.kind}, {_number(rate)} GB/s in each direction: compare busbw with that; "
+        f"vendors quote {_number(2 * rate)}, both together"
     ]
 
 

@@ -117,7 +117,7 @@ def identify(
         return _unknown(found)
     if odd := _contradiction(found.accelerator, device):
         return _unknown(odd)
-    return _doubted(_measured_up(found, device))
+    return _doubted(_compared(found, device))
 
 
 def _unknown(reason: str) -> Identified:
@@ -129,7 +129,7 @@ def _by_name(device: Device, known: Sequence[Accelerator]) -> _Found | None:
         return None
     exact = [entry for entry in known if device.name in entry.names]
     if exact:  # AMD prints one name for MI250X and MI250
-        fitting = [entry for entry in exact if entry.sm_count == device.num_sms]
+        fitting = [entry for entry in exact if entry.sm_count in {None, device.num_sms}]
         return _Found((fitting or exact)[0], "name")
     called = (entry for entry in known if entry.is_called(device.name))
     return next((_Found(entry, "pattern", "medium") for entry in called), None)
@@ -205,7 +205,7 @@ def _contradiction(entry: Accelerator, device: Device) -> str | None:
     return None
 
 
-def _measured_up(found: _Found, device: Device) -> Identified:
+def _compared(found: _Found, device: Device) -> Identified:
     """Compare numbers of SMs and memory: the whole device, a partition, or doubtful."""
     entry, memory = found.accelerator, _memory(found.accelerator, device)
     whole = Identified(
