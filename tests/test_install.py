@@ -50,6 +50,10 @@ def test_the_native_engine_is_optional(tmp_path):
     scanners, report, notes = installed(tmp_path / "with", "cc")
     assert [path.name for path in scanners] == ["_scanner.abi3.so"]
     assert "native_engine_missing" not in notes
+    assert {path.name for path in (tmp_path / "with").rglob("installed/traceparse/data/*")} == {
+        "accelerators.toml",
+        "kernels.toml",
+    }
     scanners, same, others = installed(tmp_path / "without", "/bin/false")
     assert scanners == []
     assert "no C compiler when traceparse was installed" in others.pop("native_engine_missing")
