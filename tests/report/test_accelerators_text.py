@@ -43,7 +43,7 @@ def test_a_line_for_each():
             "AMD Instinct MI308X, AMD Instinct MI308X HF VF",
             "l4            24        300    121    121     242  30.3  high        NVIDIA L4",
         ),
-        "* no default peak: give it with --peak DTYPE=TFLOPS",
+        "* no default peak, as no source can be trusted",
         "– unsupported or unknown",
         "`traceparse accelerators ID` explains one, with its sources",
     ]
@@ -111,7 +111,7 @@ def test_doubts_and_the_measured():
         "the ceiling of --ceiling mamf",
         "  link: xe-link, bandwidth unknown",
         "  confidence: low",
-        "    no default peak: give it with --peak DTYPE=TFLOPS, or HFU and MFU stay unknown",
+        "    no default peak, as no source can be trusted: HFU and MFU stay unknown",
         "    a device is a stack (half card): figures of whole cards are twice these",
     ):
         assert line in lines

@@ -36,7 +36,7 @@ def render_table(entries: Sequence[Accelerator], console: Console) -> None:
     table.width = _natural_width(table, console)
     console.print(table, crop=False)
     if any(entry.needs_user_override for entry in entries):
-        _say(console, f"{_NO_PEAK} no default peak: give it with --peak DTYPE=TFLOPS", "dim")
+        _say(console, f"{_NO_PEAK} no default peak, as no source can be trusted", "dim")
     _say(console, f"{UNKNOWN} unsupported or unknown", "dim")
     _say(console, "`traceparse accelerators ID` explains one, with its sources", "dim")
 
@@ -151,9 +151,7 @@ def _measurement(entry: Accelerator, measured: Measured) -> str:
 def _doubts(entry: Accelerator) -> list[str]:
     lines = []
     if entry.needs_user_override:
-        lines.append(
-            "no default peak: give it with --peak DTYPE=TFLOPS, or HFU and MFU stay unknown"
-        )
+        lines.append("no default peak, as no source can be trusted: HFU and MFU stay unknown")
     if entry.device_is != "device":
         lines.append(f"a device is a {entry.device_is}: figures of whole cards are twice these")
     if missing := [dtype for dtype in DTYPES if dtype not in entry.dense_tflop_per_s]:
