@@ -17,16 +17,16 @@ def _call(*, dims=(), types=(), concrete=()) -> Call:
     "dims", [[], None, "12", [[1]], [-1], [1.0], [True], [2**63], ["3"], [1] * 17, 7, {}]
 )
 def test_what_is_no_shape_has_none(dims):
-    with pytest.raises(NotKnownError, match="^input 0 has no shape$"):
+    with pytest.raises(NotKnownError, match=r"^input 0 has no shape$"):
         _call(dims=[dims]).shape(0)
 
 
 def test_a_shape_and_its_rank():
     call = _call(dims=[[2, 0, 2**63 - 1]])
     assert call.shape(0) == call.shape(0, 2, 3) == (2, 0, 2**63 - 1)
-    with pytest.raises(NotKnownError, match="^input 0 has 3 dimensions instead of 2 or 4$"):
+    with pytest.raises(NotKnownError, match=r"^input 0 has 3 dimensions instead of 2 or 4$"):
         call.shape(0, 2, 4)
-    with pytest.raises(NotKnownError, match="^input 1 has no shape$"):
+    with pytest.raises(NotKnownError, match=r"^input 1 has no shape$"):
         call.shape(1)
 
 
@@ -36,7 +36,7 @@ def test_shapes_of_a_list_of_tensors():
     assert call.shapes(1) == ((5,),)
     assert call.shapes(5) == ()
     for position in (2, 3, 4, 6):
-        with pytest.raises(NotKnownError, match=f"^input {position} is no list of shapes$"):
+        with pytest.raises(NotKnownError, match=rf"^input {position} is no list of shapes$"):
             call.shapes(position)
 
 
@@ -60,13 +60,13 @@ def test_flags(text, flag):
 
 @pytest.mark.parametrize("text", ["", "None", "2", "TRUE", "[True]", "__import__('os')"])
 def test_what_is_no_flag(text):
-    with pytest.raises(NotKnownError, match="^argument 0 is no flag$"):
+    with pytest.raises(NotKnownError, match=r"^argument 0 is no flag$"):
         _call(concrete=[text]).flag(0)
 
 
 @pytest.mark.parametrize("text", ["[]", "[2]", "[True, ]", "[True, no]"])
 def test_what_is_no_list_of_flags(text):
-    with pytest.raises(NotKnownError, match="^argument 0 is no list of flags$"):
+    with pytest.raises(NotKnownError, match=r"^argument 0 is no list of flags$"):
         _call(concrete=[text]).flags(0)
 
 
@@ -79,13 +79,13 @@ def test_whole_numbers(text, number):
 
 @pytest.mark.parametrize("text", ["1.5", "1e3", "inf", "nan", "٣", "1" * 20, "1_0", "0x1"])
 def test_what_is_no_whole_number(text):
-    with pytest.raises(NotKnownError, match="^argument 0 is no whole number$"):
+    with pytest.raises(NotKnownError, match=r"^argument 0 is no whole number$"):
         _call(concrete=[text]).whole(0)
 
 
 def test_a_number_that_every_call_has():
     assert _call(concrete=["4"]).number(0) == 4
-    with pytest.raises(NotKnownError, match="^argument 1 is not recorded$"):
+    with pytest.raises(NotKnownError, match=r"^argument 1 is not recorded$"):
         _call(concrete=["4"]).number(1)
 
 
@@ -108,7 +108,7 @@ def test_one_number_stands_for_all():
     ],
 )
 def test_what_is_no_list_of_whole_numbers(text, message):
-    with pytest.raises(NotKnownError, match=f"^argument 0 {message}$"):
+    with pytest.raises(NotKnownError, match=rf"^argument 0 {message}$"):
         _call(concrete=[text]).wholes(0, 2, least=1)
 
 
@@ -124,7 +124,7 @@ def test_not_zero(text):
 
 @pytest.mark.parametrize("text", [5, None, ["1"], "1" * 401])
 def test_a_text_that_cannot_be_read(text):
-    with pytest.raises(NotKnownError, match="^argument 0 cannot be read$"):
+    with pytest.raises(NotKnownError, match=r"^argument 0 cannot be read$"):
         _call(concrete=[text]).whole(0)
 
 

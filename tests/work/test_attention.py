@@ -1,0 +1,425 @@
+"""Attention by hand: every operator with its arguments where its schema has them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.work.calls import FP8, T, count, reason
+from traceparse.work import formulas
+
+# GIVEN 2 batches of 6 heads, 3 of keys; 5 queries, 7 keys; depths 4 and 8
+B, H, G, Q, K, D, V = 2, 6, 3, 5, 7, 4, 8
+PAIR = 2 * H * (D + V)
+PAIR_BACKWARD = 2 * H * (3 * D + 2 * V)
+FULL, TOP_LEFT, BOTTOM_RIGHT = Q * K, 1 + 2 + 3 + 4 + 5, 3 + 4 + 5 + 6 + 7
+INPUTS = 2 * (B * H * Q * D + B * G * K * (D + V))
+OUTPUT, LSE = 2 * B * H * Q * V, 4 * B * H * Q
+
+BHSD = T([B, H, Q, D]), T([B, G, K, D]), T([B, G, K, V])
+BSHD = T([B, Q, H, D]), T([B, K, G, D]), T([B, K, G, V])
+BHSD_OUT, BSHD_OUT = T([B, H, Q, V]), T([B, Q, H, V])
+LSE_OF = T([B, H, Q], "float")
+NO_LENGTHS = T([0], "int")
+SEED = T([2], "long int")
+
+
+def _sdpa_backward(*args):
+    return (BHSD_OUT, *BHSD, *args)
+
+
+def _flash_backward(causal, *window, lengths=(None, None)):
+    head = (BSHD_OUT, *BSHD, BSHD_OUT, LSE_OF, *lengths, Q, K, 0.0)
+    return (*head, causal, SEED, SEED, 0.5, *window)
+
+
+#: arguments of each forward, by what ``is_causal`` is
+FORWARD = {
+    "aten::_scaled_dot_product_flash_attention": (
+        lambda causal: (*BHSD, 0.0, causal, False, 0.5),
+        BOTTOM_RIGHT,
+    ),
+    "aten::_scaled_dot_product_flash_attention_for_cpu": (
+        lambda causal: (*BHSD, 0.0, causal, None, 0.5),
+        TOP_LEFT,
+    ),
+    "aten::_scaled_dot_product_efficient_attention": (
+        lambda causal: (*BHSD, None, True, 0.0, causal, 0.5),
+        TOP_LEFT,
+    ),
+    "aten::_scaled_dot_product_cudnn_attention": (
+        lambda causal: (*BHSD, None, True, 0.0, causal, False, 0.5),
+        TOP_LEFT,
+    ),
+    "aten::_cudnn_attention_forward": (
+        lambda causal: (*BHSD, None, None, None, Q, K, True, 0.0, causal, False, 0.5),
+        TOP_LEFT,
+    ),
+    "aten::_scaled_dot_product_fused_attention_overrideable": (
+        lambda causal: (*BHSD, None, 0.0, causal, False, 0.5),
+        TOP_LEFT,
+    ),
+    "aten::_flash_attention_forward": (
+        lambda causal: (*BSHD, None, None, Q, K, 0.0, causal, False, 0.5, None, None),
+        BOTTOM_RIGHT,
+    ),
+    "flash_attn::_flash_attn_forward": (
+        lambda causal: (*BSHD, 0.0, 0.5, causal, -1, -1, 0.0, None, False),
+        BOTTOM_RIGHT,
+    ),
+}
+
+BACKWARD = {
+    "aten::_scaled_dot_product_flash_attention_backward": (
+        lambda causal: _sdpa_backward(
+            *(BHSD_OUT, LSE_OF, None, None, Q, K, 0.0, causal, SEED, SEED, 0.5)
+        ),
+        BOTTOM_RIGHT,
+    ),
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": (
+        lambda causal: _sdpa_backward(BHSD_OUT, LSE_OF, 0.0, causal, None, 0.5),
+        TOP_LEFT,
+    ),
+    "aten::_scaled_dot_product_efficient_attention_backward": (
+        lambda causal: _sdpa_backward(
+            *(None, BHSD_OUT, LSE_OF, SEED, SEED, 0.0, [True, True, True, False], causal)
+        ),
+        TOP_LEFT,
+    ),
+    "aten::_scaled_dot_product_cudnn_attention_backward": (
+        lambda causal: _sdpa_backward(
+            *(BHSD_OUT, LSE_OF, SEED, SEED, None, None, None, Q, K, 0.0, causal, 0.5)
+        ),
+        TOP_LEFT,
+    ),
+    "aten::_cudnn_attention_backward": (
+        lambda causal: _sdpa_backward(
+            *(BHSD_OUT, LSE_OF, SEED, SEED, None, None, None, Q, K, 0.0, causal, 0.5)
+        ),
+        TOP_LEFT,
+    ),
+    "aten::_scaled_dot_product_fused_attention_overrideable_backward": (
+        lambda causal: _sdpa_backward(
+            *(None, [True] * 4, BHSD_OUT, LSE_OF, None, None, Q, K, 0.0, causal, SEED, SEED)
+        ),
+        TOP_LEFT,
+    ),
+    "aten::_flash_attention_backward": (_flash_backward, BOTTOM_RIGHT),
+    "flash_attn::_flash_attn_backward": (
+        lambda causal: (
+            *(BSHD_OUT, *BSHD, BSHD_OUT, LSE_OF, *BSHD, 0.0, 0.5, causal, -1, -1, 0.0),
+            *(None, False, SEED),
+        ),
+        BOTTOM_RIGHT,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_forward(name):
+    args, causal_pairs = FORWARD[name]
+    work = count(name, *args(False))
+    assert work.flop == work.lowest_flop == work.highest_flop == B * FULL * PAIR
+    assert (work.recompute_flop, work.dtype, work.conventions) == (0, "bf16", ())
+    assert work.least_bytes == INPUTS + OUTPUT + LSE
+    where = "causal: top-left" if causal_pairs == TOP_LEFT else "causal: bottom-right"
+    causal = count(name, *args(True))
+    assert (causal.flop, causal.conventions) == (B * causal_pairs * PAIR, (where,))
+    assert causal.least_bytes == work.least_bytes
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_backward_multiplies_five_times_and_repeats_one_of_them(name):
+    args, causal_pairs = BACKWARD[name]
+    work = count(name, *args(False))
+    assert work.flop == work.lowest_flop == work.highest_flop == B * FULL * PAIR_BACKWARD
+    assert work.recompute_flop == B * FULL * 2 * H * D
+    assert work.flop - work.recompute_flop == 2 * B * FULL * PAIR  # what the model needs
+    assert work.least_bytes == 2 * INPUTS + 2 * OUTPUT + LSE
+    causal = count(name, *args(True))
+    assert causal.flop == B * causal_pairs * PAIR_BACKWARD
+    assert causal.recompute_flop == B * causal_pairs * 2 * H * D
+
+
+def test_of_equal_depths_backward_is_two_and_a_half_forward():
+    square = [T([2, 4, 6, 8])] * 3
+    forward = count("aten::_scaled_dot_product_flash_attention", *square, 0.0, True, False)
+    assert forward.flop == 2 * 2 * 4 * 21 * 16
+    assert forward.conventions == ("causal: half",)
+    rest = (square[0], T([2, 4, 6], "float"), None, None, 6, 6, 0.0, True, SEED, SEED)
+    name = "aten::_scaled_dot_product_flash_attention_backward"
+    work = count(name, square[0], *square, *rest)
+    assert work.flop == 5 * forward.flop // 2
+    assert work.recompute_flop == forward.flop // 2
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "mask"),
+    [
+        ("aten::_scaled_dot_product_flash_attention_for_cpu", 5, T([Q, K])),
+        ("aten::_scaled_dot_product_efficient_attention", 3, T([B, H, Q, K])),
+        ("aten::_scaled_dot_product_cudnn_attention", 3, T([1, 1, Q, K], "bool")),
+        ("aten::_cudnn_attention_forward", 3, T([B, H, Q, K])),
+        ("aten::_scaled_dot_product_fused_attention_overrideable", 3, T([B, H, Q, K])),
+        ("aten::_scaled_dot_product_flash_attention_for_cpu_backward", 8, T([Q, K])),
+        ("aten::_scaled_dot_product_efficient_attention_backward", 4, T([B, H, Q, K])),
+        ("aten::_scaled_dot_product_cudnn_attention_backward", 8, T([B, H, Q, K])),
+        ("aten::_cudnn_attention_backward", 8, T([B, H, Q, K])),
+        ("aten::_scaled_dot_product_fused_attention_overrideable_backward", 4, T([Q, K])),
+    ],
+)
+def test_an_explicit_mask_makes_it_an_upper_bound(name, place, mask):
+    args = list((FORWARD | BACKWARD)[name][0](False))
+    plain = count(name, *args)
+    args[place] = mask
+    work = count(name, *args)
+    assert (work.lowest_flop, work.flop, work.highest_flop) == (0, plain.flop, plain.flop)
+    assert work.conventions == ("explicit mask: upper bound",)
+    assert work.least_bytes == plain.least_bytes
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in FORWARD if "efficient" in name or "cudnn" in name]
+)
+def test_log_sum_exp_is_written_where_it_is_asked_for(name):
+    args = list(FORWARD[name][0](False))
+    args[args.index(True)] = False
+    assert count(name, *args).least_bytes == INPUTS + OUTPUT
+
+
+def test_quantized_overloads_have_scales_in_between():
+    scale = T([B, G], "float")
+    queries = [T(each.sizes, FP8) for each in BHSD]
+    name = "aten::_scaled_dot_product_flash_attention"
+    work = count(name, *queries, scale, scale, scale, 0.0, True, False, 0.5)
+    assert (work.flop, work.dtype) == (B * BOTTOM_RIGHT * PAIR, "fp8")
+    rest = (None, None, Q, K, 0.0, False, False, scale, scale, scale, 0.5, 2, 0, None, None)
+    work = count("aten::_flash_attention_forward", *BSHD, *rest)
+    assert work.flop == B * (Q * 3) * PAIR
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        (
+            "aten::_flash_attention_forward",
+            (*BSHD, None, None, Q, K, 0.0, False, False, 0.5, 2, 0, None, None),
+        ),
+        ("aten::_flash_attention_backward", _flash_backward(False, 2, 0)),
+        ("aten::_flash_attention_backward", _flash_backward(True, 2, -1)),
+        ("flash_attn::_flash_attn_forward", (*BSHD, 0.0, 0.5, True, 2, -1, 0.0, None, False)),
+        (
+            "flash_attn::_flash_attn_backward",
+            (BSHD_OUT, *BSHD, BSHD_OUT, LSE_OF, *BSHD, 0.0, 0.5, False, 2, 0),
+        ),
+    ],
+)
+def test_a_window_of_flash_attention_ends_bottom_right(name, args):
+    each = PAIR_BACKWARD if "backward" in name else PAIR
+    assert count(name, *args).flop == B * 3 * Q * each
+
+
+def _efficient(kind, window=None, *, bias=None):
+    tail = (True, 0.5, None, window)
+    return (*BSHD, bias, None, None, Q, K, 0.0, kind, *tail)
+
+
+def _efficient_backward(kind, window=None):
+    head = (BSHD_OUT, *BSHD, None, BSHD_OUT, None, None, Q, K, LSE_OF, 0.0, SEED, SEED)
+    return (*head, kind, False, 0.5, None, window, False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "window", "num_pairs"),
+    [
+        (0, None, FULL),
+        (0, 0, FULL),
+        (1, None, TOP_LEFT),
+        (2, None, BOTTOM_RIGHT),
+        (1, 2, 1 + 2 * 4),
+        (2, 2, 2 * 5),
+    ],
+)
+def test_the_efficient_kernel_says_which_mask(kind, window, num_pairs):
+    work = count("aten::_efficient_attention_forward", *_efficient(kind, window))
+    assert work.flop == B * num_pairs * PAIR
+    assert work.least_bytes == INPUTS + OUTPUT + LSE
+    work = count("aten::_efficient_attention_backward", *_efficient_backward(kind, window))
+    assert work.flop == B * num_pairs * PAIR_BACKWARD
+    assert work.recompute_flop == B * num_pairs * 2 * H * D
+
+
+def test_masks_of_the_efficient_kernel_that_are_not_known():
+    name = "aten::_efficient_attention_forward"
+    assert reason(name, *_efficient(3)) == "mask type 3 is none that is known"
+    assert reason(name, *_efficient(None)) == "argument 9 is not recorded"
+    assert reason(name, *_efficient(0, 2)) == "a window without a causal mask"
+    args = list(_efficient(0))
+    args[12] = T([2], "int")
+    assert reason(name, *args) == "the lengths are in a tensor"
+    bounded = count(name, *_efficient(0, bias=T([B, H, Q, K])))
+    assert bounded.lowest_flop == 0
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [
+        (0, T([B, H, Q]), "input 0 has 3 dimensions instead of 4"),
+        (0, T([B, 5, Q, D]), "the heads do not divide among the keys"),
+        (0, T([3, H, Q, D]), "queries and keys do not fit each other"),
+        (0, T([B, H, Q, 5]), "queries and keys do not fit each other"),
+        (1, None, "input 1 has no shape"),
+        (2, T([B, G, 9, V]), "keys and values differ"),
+        (4, None, "argument 4 is no flag"),
+    ],
+)
+def test_what_does_not_fit(place, value, told):
+    args = [*BHSD, 0.0, False, False, 0.5]
+    args[place] = value
+    assert reason("aten::_scaled_dot_product_flash_attention", *args) == told
+
+
+def test_no_heads_of_keys():
+    args = (BHSD[0], T([B, 0, K, D]), T([B, 0, K, V]), 0.0, False, False)
+    told = "the heads do not divide among the keys"
+    assert reason("aten::_scaled_dot_product_flash_attention", *args) == told
+
+
+# GIVEN 9 rows in 3 sequences, 5 at most: 27 to 41 pairs, 18 to 25 under a causal mask
+PACKED = T([9, H, D]), T([9, G, D]), T([9, G, V])
+PACKED_OUT, PACKED_LSE = T([9, H, V]), T([H, 9], "float")
+LENGTHS = T([4], "int"), T([4], "int")
+
+VARLEN = {
+    "aten::_flash_attention_forward": lambda causal: (
+        *(*PACKED, *LENGTHS, 5, 5, 0.0, causal, False, 0.5, None, None),
+    ),
+    "aten::_flash_attention_backward": lambda causal: (
+        *(PACKED_OUT, *PACKED, PACKED_OUT, PACKED_LSE, *LENGTHS, 5, 5, 0.0, causal),
+        *(SEED, SEED, 0.5),
+    ),
+    "aten::_efficient_attention_forward": lambda causal: (
+        *(T([1, *each.sizes]) for each in PACKED),
+        *(None, *LENGTHS, 5, 5, 0.0, 2 * causal, True, 0.5, None, None),
+    ),
+    "aten::_efficient_attention_backward": lambda causal: (
+        *(T([1, *each.sizes]) for each in (PACKED_OUT, *PACKED)),
+        *(None, T([1, 9, H, V]), *LENGTHS, 5, 5, PACKED_LSE, 0.0, SEED, SEED, 2 * causal),
+    ),
+    "aten::_cudnn_attention_forward": lambda causal: (
+        *(*PACKED, None, *LENGTHS, 5, 5, True, 0.0, causal, False, 0.5),
+    ),
+    "aten::_cudnn_attention_backward": lambda causal: (
+        *(PACKED_OUT, *PACKED, PACKED_OUT, PACKED_LSE, SEED, SEED, None, *LENGTHS, 5, 5, 0.0),
+        *(causal, 0.5),
+    ),
+    "flash_attn::_flash_attn_varlen_forward": lambda causal: (
+        *(*PACKED, *LENGTHS, 5, 5, 0.0, 0.5, causal, -1, -1, 0.0, None, False, None),
+    ),
+    "flash_attn::_flash_attn_varlen_backward": lambda causal: (
+        *(PACKED_OUT, *PACKED, PACKED_OUT, PACKED_LSE, *PACKED, *LENGTHS, 5, 5, 0.0, 0.5),
+        *(causal, -1, -1, 0.0, None, False),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VARLEN)
+def test_varlen_is_an_interval(name):
+    backward = "backward" in name
+    each = PAIR_BACKWARD if backward else PAIR
+    work = count(name, *VARLEN[name](False))
+    assert (work.lowest_flop, work.flop, work.highest_flop) == (27 * each, 27 * each, 41 * each)
+    said = ("varlen: queries and keys of the same lengths", "varlen: equal lengths")
+    assert work.conventions == said
+    assert work.recompute_flop == (27 * 2 * H * D if backward else 0)
+    inputs, output, lse = 2 * 9 * (H * D + G * (D + V)), 2 * 9 * H * V, 4 * 9 * H
+    wanted = 2 * inputs + 2 * output + lse if backward else inputs + output + lse
+    assert work.least_bytes == wanted
+    causal = count(name, *VARLEN[name](True))
+    assert (causal.flop, causal.highest_flop) == (18 * each, 25 * each)
+    assert causal.conventions[1:] == said
+
+
+def _varlen(queries, keys, longest, *, num=(4, 4), causal=False):
+    lengths = [T([n], "int") for n in num]
+    shapes = T([queries, H, D]), T([keys, G, D]), T([keys, G, V])
+    return (*shapes, *lengths, *longest, 0.0, 0.5, causal, -1, -1, 0.0, None, False)
+
+
+def test_varlen_of_the_longest_only_is_exact():
+    name = "flash_attn::_flash_attn_varlen_forward"
+    work = count(name, *_varlen(15, 15, (5, 5)))
+    assert work.lowest_flop == work.flop == work.highest_flop == 3 * 25 * PAIR
+    assert work.conventions == ()
+
+
+def test_varlen_decoding_is_exact():
+    name = "flash_attn::_flash_attn_varlen_forward"
+    work = count(name, *_varlen(3, 21, (1, 9), causal=True))
+    assert work.lowest_flop == work.flop == work.highest_flop == 21 * PAIR
+    assert work.conventions == ("causal: bottom-right",)
+
+
+def test_varlen_of_other_keys():
+    # GIVEN 6 queries and 9 keys in 3 sequences, 3 and 5 at most
+    name = "flash_attn::_flash_attn_varlen_forward"
+    work = count(name, *_varlen(6, 9, (3, 5)))
+    assert (work.flop, work.highest_flop) == (3 * (2 * 3) * PAIR, 3 * 9 * PAIR)
+    assert work.lowest_flop == (3 * 9 + 5 * 6 - 3 * 3 * 5) * PAIR
+    assert work.conventions == ("varlen: equal lengths",)
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (_varlen(9, 9, (5, 5), num=(4, 5)), "not as many sequences of queries as of keys"),
+        (_varlen(16, 16, (5, 5)), "the sequences are longer than the longest"),
+        (_varlen(9, 9, (-5, -5)), "lengths below zero"),
+        (_varlen(9, 9, (None, 5)), "argument 5 is not recorded"),
+        (_varlen(9, 9, (5, 5), num=(0, 0)), "no cumulative lengths are recorded"),
+        ((*_varlen(9, 9, (5, 5)), T([3, 2], "int")), "the lengths are in a tensor"),
+    ],
+)
+def test_varlen_that_cannot_be_counted(args, told):
+    assert reason("flash_attn::_flash_attn_varlen_forward", *args) == told
+
+
+def test_packed_sequences_have_no_batch():
+    args = list(VARLEN["aten::_efficient_attention_forward"](False))
+    args[:3] = [T([2, *each.sizes]) for each in PACKED]
+    told = "packed sequences have a batch"
+    assert reason("aten::_efficient_attention_forward", *args) == told
+
+
+def test_empty_cumulative_lengths_are_none():
+    dense = count("aten::_flash_attention_backward", *_flash_backward(False))
+    args = _flash_backward(False, lengths=(NO_LENGTHS, NO_LENGTHS))
+    assert count("aten::_flash_attention_backward", *args) == dense
+
+
+def test_both_names_of_the_package():
+    for name, formula in formulas().items():
+        if name.startswith("flash_attn::"):
+            other = formulas()[name.replace("flash_attn::", "flashattn::")]
+            assert other.keywords == formula.keywords  # type: ignore[attr-defined]
+
+
+def test_every_attention_is_tested_above():
+    tested = {*FORWARD, *BACKWARD, *VARLEN}
+    efficient = {name for name in formulas() if "::_efficient" in name}
+    wanted = {name for name in formulas() if "attention" in name or "flash_attn::" in name}
+    assert tested | efficient == wanted
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.none() | st.integers(-1, 9), st.integers(-1, 9))
+def test_windows_one_by_one(queries, keys, left, right):
+    shapes = T([1, queries, 1, 4]), T([1, keys, 1, 4]), T([1, keys, 1, 4])
+    args = (*shapes, 0.0, 0.5, False, left, right)
+    seen = 0
+    for query in range(queries):
+        for key in range(keys):
+            behind = query + keys - queries - key
+            near = left is None or left < 0 or behind <= left
+            seen += near and (right < 0 or -behind <= right)
+    assert count("flash_attn::_flash_attn_forward", *args).flop == seen * 2 * 8
