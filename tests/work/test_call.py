@@ -21,6 +21,27 @@ def test_what_is_no_shape_has_none(dims):
         _call(dims=[dims]).shape(0)
 
 
+@pytest.mark.parametrize("inputs", [[], (), None, 3, {}, "", "[[1]]"])
+def test_nothing_recorded_says_so(inputs):
+    call = Call("aten::convolution", inputs, inputs, inputs)
+    assert work_of(call) == Work(
+        unknown="no shapes were recorded: profile with record_shapes=True"
+    )
+    for read in (call.flag, call.flags, call.number, lambda at: call.wholes(at, 2, least=0)):
+        if not inputs:
+            with pytest.raises(NotKnownError, match=r"^no values of arguments were recorded$"):
+                read(0)
+    assert call.type_of(0) == ""
+    assert not call.is_given(0)
+
+
+def test_a_product_needs_no_values_of_arguments():
+    types = ["float"] * 3
+    work = work_of(Call("aten::addmm", [[4], [2, 3], [3, 4], [], []], types))
+    assert work is not None
+    assert (work.flop, work.least_bytes) == (48, 4 * (6 + 12 + 8))
+
+
 def test_a_shape_and_its_rank():
     call = _call(dims=[[2, 0, 2**63 - 1]])
     assert call.shape(0) == call.shape(0, 2, 3) == (2, 0, 2**63 - 1)

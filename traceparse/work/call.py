@@ -17,6 +17,8 @@ __all__ = ["Call", "NotKnownError", "Work"]
 _MOST_DIMS = 16
 _MOST_SIZE = 2**63 - 1
 _LONGEST_TEXT = 400
+_NO_SHAPES = "no shapes were recorded: profile with record_shapes=True"
+_NO_ARGUMENTS = "no values of arguments were recorded"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _ZERO = re.compile(r"[+-]?(?:0+\.?0*|\.0+)(?:e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 _FLAGS = {"True": True, "true": True, "1": True, "False": False, "false": False, "0": False}
@@ -65,6 +67,11 @@ class Call:
     types: Sequence[object] = ()
     concrete: Sequence[object] = ()
 
+    @property
+    def num_inputs(self) -> int:
+        """How many arguments the call had: overloads of one name differ in it."""
+        return len(self.dims) if isinstance(self.dims, list | tuple) else 0
+
     def shape(self, position: int, *ranks: int) -> tuple[int, ...]:
         """Return the sizes of a tensor; with ``ranks``, it must have one of those.
 
@@ -73,9 +80,9 @@ class Call:
         NotKnownError
             No such shape is recorded.
         """
-        shape = _sizes(self.dims[position]) if position < len(self.dims) else None
+        shape = _sizes(_at(self.dims, position))
         if shape is None:
-            _unknown(f"input {position} has no shape")
+            _unknown(f"input {position} has no shape" if self.num_inputs else _NO_SHAPES)
         if ranks and len(shape) not in ranks:
             wanted = " or ".join(map(str, ranks))
             _unknown(f"input {position} has {len(shape)} dimensions instead of {wanted}")
@@ -83,7 +90,7 @@ class Call:
 
     def is_given(self, position: int) -> bool:
         """Was a tensor with at least one dimension given?"""
-        return position < len(self.dims) and bool(self.dims[position])
+        return bool(_at(self.dims, position))
 
     def shapes(self, position: int) -> tuple[tuple[int, ...], ...]:
         """Return the sizes of each tensor in a list of them; of one tensor, its own.
@@ -93,7 +100,7 @@ class Call:
         NotKnownError
             Something else is recorded.
         """
-        dims = self.dims[position] if position < len(self.dims) else None
+        dims = _at(self.dims, position)
         if not isinstance(dims, list | tuple) or len(dims) > _MOST_DIMS:
             _unknown(f"input {position} is no list of shapes")
         if _sizes(dims) is not None:
@@ -105,7 +112,7 @@ class Call:
 
     def type_of(self, position: int) -> str:
         """Return the recorded type of an input, ``""`` where none is."""
-        found = self.types[position] if position < len(self.types) else ""
+        found = _at(self.types, position)
         return found if isinstance(found, str) and len(found) <= _LONGEST_TEXT else ""
 
     def text(self, position: int) -> str:
@@ -116,7 +123,9 @@ class Call:
         NotKnownError
             It is something else, or longer than any argument that counts.
         """
-        found = self.concrete[position] if position < len(self.concrete) else ""
+        if not self.concrete:
+            _unknown(_NO_ARGUMENTS)
+        found = _at(self.concrete, position, "")
         if not isinstance(found, str) or len(found) > _LONGEST_TEXT:
             _unknown(f"argument {position} cannot be read")
         return found.strip()
@@ -155,7 +164,7 @@ class Call:
         NotKnownError
             The argument is something else.
         """
-        text = self.text(position)
+        text = self.text(position) if self.concrete else ""
         if text in {"", "None"}:
             return None
         if not _WHOLE.fullmatch(text):
@@ -172,7 +181,8 @@ class Call:
         """
         number = self.whole(position)
         if number is None:
-            _unknown(f"argument {position} is not recorded")
+            told = f"argument {position} is not recorded"
+            _unknown(told if self.concrete else _NO_ARGUMENTS)
         return number
 
     def wholes(self, position: int, count: int, *, least: int) -> tuple[int, ...]:
@@ -198,7 +208,7 @@ class Call:
 
     def is_nonzero(self, position: int) -> bool:
         """Is a number recorded that is not zero? Of what is not recorded, nothing is said."""
-        text = self.text(position)
+        text = self.text(position) if self.concrete else ""
         return bool(text) and not _ZERO.fullmatch(text)
 
     def _parts(self, position: int) -> list[str]:
@@ -209,6 +219,13 @@ class Call:
         if len(parts) > _MOST_DIMS:
             _unknown(f"argument {position} is too long a list")
         return [part.strip() for part in parts]
+
+
+def _at(inputs: object, position: int, default: object = None) -> object:
+    """Return what is recorded of one input, if anything is and in a list."""
+    if not isinstance(inputs, list | tuple) or position >= len(inputs):
+        return default
+    return inputs[position]
 
 
 def _sizes(dims: object) -> tuple[int, ...] | None:

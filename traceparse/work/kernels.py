@@ -116,12 +116,12 @@ def _efficient_span(call: Call, mask_type: int, window_size: int | None) -> Span
 
 def _quantized_sdpa(kernel: Kernel, call: Call) -> Kernel:
     """``_scaled_dot_product_flash_attention.quantized`` has three scales after the values."""
-    return kernel._replace(causal=7) if len(call.dims) >= 10 else kernel
+    return kernel._replace(causal=7) if call.num_inputs >= 10 else kernel
 
 
 def _quantized_flash(kernel: Kernel, call: Call) -> Kernel:
     """``_flash_attention_forward.quantized`` has three scales before the softmax scale."""
-    if len(call.dims) < 18:
+    if call.num_inputs < 18:
         return kernel
     return kernel._replace(window=14, lengths=(16,))
 

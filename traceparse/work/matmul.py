@@ -51,7 +51,7 @@ def _added(call: Call, *, num_inputs: int) -> Work:
 
     That is ``out_dtype``, before ``beta``. ``self`` is read unless ``beta`` is 0.
     """
-    is_typed = len(call.dims) > num_inputs
+    is_typed = call.num_inputs > num_inputs
     m, k = call.shape(1, 2)
     depth, n = call.shape(2, 2)
     need(k == depth, _PRODUCT)
@@ -72,7 +72,7 @@ def _batched(call: Call) -> Work:
 
 def _batched_added(call: Call, *, is_reduced: bool) -> Work:
     """``baddbmm(self, batch1, batch2, beta, alpha)``; ``addbmm`` adds up the batch as well."""
-    is_typed = len(call.dims) > 5
+    is_typed = call.num_inputs > 5
     batch, m, k = call.shape(1, 3)
     batches, depth, n = call.shape(2, 3)
     need((batch, k) == (batches, depth), _PRODUCT)
