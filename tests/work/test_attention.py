@@ -123,7 +123,7 @@ def test_forward(name):
     assert work.flop == work.lowest_flop == work.highest_flop == B * FULL * PAIR
     assert (work.recompute_flop, work.dtype, work.conventions) == (0, "bf16", ())
     assert work.least_bytes == INPUTS + OUTPUT + LSE
-    where = "causal: top-left" if causal_pairs == TOP_LEFT else "causal: bottom-right"
+    where = "causal=top-left" if causal_pairs == TOP_LEFT else "causal=bottom-right"
     causal = count(name, *args(True))
     assert (causal.flop, causal.conventions) == (B * causal_pairs * PAIR, (where,))
     assert causal.least_bytes == work.least_bytes
@@ -135,6 +135,7 @@ def test_backward_multiplies_five_times_and_repeats_one_of_them(name):
     work = count(name, *args(False))
     assert work.flop == work.lowest_flop == work.highest_flop == B * FULL * PAIR_BACKWARD
     assert work.recompute_flop == B * FULL * 2 * H * D
+    assert work.conventions == ("attn_bwd=2.5x",)
     assert work.flop - work.recompute_flop == 2 * B * FULL * PAIR  # what the model needs
     assert work.least_bytes == 2 * INPUTS + 2 * OUTPUT + LSE
     causal = count(name, *args(True))
@@ -146,7 +147,7 @@ def test_of_equal_depths_backward_is_two_and_a_half_forward():
     square = [T([2, 4, 6, 8])] * 3
     forward = count("aten::_scaled_dot_product_flash_attention", *square, 0.0, True, False)
     assert forward.flop == 2 * 2 * 4 * 21 * 16
-    assert forward.conventions == ("causal: half",)
+    assert forward.conventions == ("causal=half",)
     rest = (square[0], T([2, 4, 6], "float"), None, None, 6, 6, 0.0, True, SEED, SEED)
     name = "aten::_scaled_dot_product_flash_attention_backward"
     work = count(name, square[0], *square, *rest)
@@ -175,7 +176,7 @@ def test_an_explicit_mask_makes_it_an_upper_bound(name, place, mask):
     args[place] = mask
     work = count(name, *args)
     assert (work.lowest_flop, work.flop, work.highest_flop) == (0, plain.flop, plain.flop)
-    assert work.conventions == ("explicit mask: upper bound",)
+    assert work.conventions == (*plain.conventions, "mask=upper bound")
     assert work.least_bytes == plain.least_bytes
 
 
@@ -330,15 +331,15 @@ def test_varlen_is_an_interval(name):
     each = PAIR_BACKWARD if backward else PAIR
     work = count(name, *VARLEN[name](False))
     assert (work.lowest_flop, work.flop, work.highest_flop) == (27 * each, 27 * each, 41 * each)
-    said = ("varlen: queries and keys of the same lengths", "varlen: equal lengths")
-    assert work.conventions == said
+    said = ("varlen=self", "varlen=equal lengths")
+    assert work.conventions == (("attn_bwd=2.5x", *said) if backward else said)
     assert work.recompute_flop == (27 * 2 * H * D if backward else 0)
     inputs, output, lse = 2 * 9 * (H * D + G * (D + V)), 2 * 9 * H * V, 4 * 9 * H
     wanted = 2 * inputs + 2 * output + lse if backward else inputs + output + lse
     assert work.least_bytes == wanted
     causal = count(name, *VARLEN[name](True))
     assert (causal.flop, causal.highest_flop) == (18 * each, 25 * each)
-    assert causal.conventions[1:] == said
+    assert causal.conventions[-2:] == said
 
 
 def _varlen(queries, keys, longest, *, num=(4, 4), causal=False):
@@ -358,7 +359,7 @@ def test_varlen_decoding_is_exact():
     name = "flash_attn::_flash_attn_varlen_forward"
     work = count(name, *_varlen(3, 21, (1, 9), causal=True))
     assert work.lowest_flop == work.flop == work.highest_flop == 21 * PAIR
-    assert work.conventions == ("causal: bottom-right",)
+    assert work.conventions == ("causal=bottom-right",)
 
 
 def test_varlen_of_other_keys():
@@ -367,7 +368,7 @@ def test_varlen_of_other_keys():
     work = count(name, *_varlen(6, 9, (3, 5)))
     assert (work.flop, work.highest_flop) == (3 * (2 * 3) * PAIR, 3 * 9 * PAIR)
     assert work.lowest_flop == (3 * 9 + 5 * 6 - 3 * 3 * 5) * PAIR
-    assert work.conventions == ("varlen: equal lengths",)
+    assert work.conventions == ("varlen=equal lengths",)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_attention(works):
     pairs = LENGTH * (LENGTH + 1) // 2
     (work,) = works["aten::_scaled_dot_product_flash_attention_for_cpu"]
     assert work.flop == 2 * BATCH * HEADS * pairs * 2 * DEPTH
-    assert work.conventions == ("causal: half", "fp32 may have run as tf32")
+    assert work.conventions == ("causal=half", "fp32=may be tf32")
     (back,) = works["aten::_scaled_dot_product_flash_attention_for_cpu_backward"]
     assert back.flop == 2 * BATCH * HEADS * pairs * 5 * DEPTH
     assert back.recompute_flop == work.flop // 2

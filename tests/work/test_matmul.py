@@ -36,7 +36,7 @@ def test_mm_with_a_wider_result():
 def test_dtypes(kind, dtype, width):
     work = count("aten::mm", T([M, K], kind), T([K, N], kind))
     assert (work.dtype, work.least_bytes) == (dtype, width * 71)
-    assert work.conventions == (("fp32 may have run as tf32",) if dtype == "fp32" else ())
+    assert work.conventions == (("fp32=may be tf32",) if dtype == "fp32" else ())
 
 
 def test_two_kinds_of_fp8_are_one_peak():
@@ -169,7 +169,7 @@ def test_grouped_mm_deals_rows_out():
     work = count("aten::_grouped_mm", T([10, K]), T([4, K, N]), GROUPS, None, None)
     assert work.flop == 2 * 10 * 5 * 7
     assert work.least_bytes == 2 * (10 * 5 + 4 * 5 * 7 + 10 * 7)
-    assert work.conventions == ("grouped: all rows of the buffer, all groups",)
+    assert work.conventions == ("moe=padded",)
 
 
 def test_groups_without_a_row_are_not_touched():

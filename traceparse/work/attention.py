@@ -7,7 +7,9 @@ recomputation. Only pairs that are not masked count; shared key heads (GQA) chan
 
 A causal mask that is not square lies top-left or bottom-right, by kernel: flash attention from
 2.1 on aligns it bottom-right, under its PyTorch names too (torch/nn/attention/bias.py calls it
-for that); the others are top-left, the efficient kernel as its mask type says.
+for that). The others are top-left: ``set_causal_mask`` in ATen/native/cudnn/MHA.cpp,
+``CausalFromTopLeft`` in ATen/native/transformers/cuda/attention.cu; the efficient kernel proper
+as its mask type says, :class:`CausalVariant` in torch/nn/attention/bias.py.
 
 Positions are those of the schemas of PyTorch 2.13, and of flash_attn_interface.py of
 flash-attn 2.7.
@@ -27,9 +29,10 @@ from traceparse.work.pairs import Bounds, Packed, Span, cross_pairs, pairs, self
 
 __all__ = ["ATTENTION"]
 
-_SELF = "varlen: queries and keys of the same lengths"
-_EQUAL = "varlen: equal lengths"
-_MASK = "explicit mask: upper bound"
+_SELF = "varlen=self"  # queries and keys of the same lengths
+_EQUAL = "varlen=equal lengths"
+_MASK = "mask=upper bound"
+_BACKWARD = "attn_bwd=2.5x"  # forward again by half, and its two gradients
 _LSE_BYTES = 4  # log-sum-exp of each row of scores, in fp32
 
 
@@ -91,13 +94,15 @@ def _packed(call: Call, kernel: Kernel, sizes: _Sizes) -> tuple[Packed, Packed]:
     )
 
 
-def _conventions(bounds: Bounds, sizes: _Sizes, span: Span, *, packed: bool) -> list[str]:
+def _conventions(
+    kernel: Kernel, bounds: Bounds, sizes: _Sizes, span: Span, *, packed: bool
+) -> list[str]:
     """Say what was chosen where one could choose."""
-    chosen = []
+    chosen = [_BACKWARD] if kernel.is_backward else []
     if span.right == 0:
         where = "bottom-right" if span.is_bottom_right else "top-left"
         is_square = sizes.queries == sizes.keys and not packed
-        chosen.append("causal: half" if is_square else f"causal: {where}")
+        chosen.append("causal=half" if is_square else f"causal={where}")
     if packed and bounds.lowest != bounds.highest:
         chosen += [_SELF, _EQUAL] if sizes.queries == sizes.keys else [_EQUAL]
     return chosen
@@ -110,7 +115,7 @@ def _attention(call: Call, *, kernel: Kernel) -> Work:
     sizes = _sizes(call, kernel, packed=packed)
     span = span_of(call, kernel)
     bounds = _bounds(call, kernel, sizes, span, packed=packed)
-    chosen = _conventions(bounds, sizes, span, packed=packed)
+    chosen = _conventions(kernel, bounds, sizes, span, packed=packed)
     qk, pv = 2 * sizes.heads * sizes.depth, 2 * sizes.heads * sizes.value_depth
     each = 3 * qk + 2 * pv if kernel.is_backward else qk + pv
     lowest = bounds.lowest * each

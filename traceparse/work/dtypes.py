@@ -20,7 +20,7 @@ __all__ = [
     "tensor_bytes",
 ]
 
-TF32 = "fp32 may have run as tf32"  # which the record does not say
+TF32 = "fp32=may be tf32"  # which the record does not say
 _PACKED_FP4 = "c10::Float4_e2m1fn_x2"
 
 

@@ -24,7 +24,7 @@ from traceparse.work.dtypes import (
 __all__ = ["MATMUL"]
 
 _PRODUCT = "the matrices do not fit each other"
-_ALL_ROWS = "grouped: all rows of the buffer, all groups"
+_ALL_ROWS = "moe=padded"  # all rows of the buffer, all groups
 
 
 def _plain(call: Call) -> Work:
