@@ -36,26 +36,41 @@ class Model(nn.Module):  # type: ignore[misc]
 
 
 @pytest.fixture(scope="module")
-def works(tmp_path_factory) -> dict[str, list[Work]]:
-    """Record one step, and count every operator of the trace that can be."""
+def calls(tmp_path_factory) -> list[Call]:
+    """Record one step, and every operator of its trace."""
     model = Model()
     rows, picture = torch.ones(ROWS, INTO), torch.ones(PICTURES, CHANNELS, 9, 8)
     query = torch.ones(BATCH, HEADS, LENGTH, DEPTH, requires_grad=True)
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities, record_shapes=True) as profile:
         model(rows.requires_grad_(), picture.requires_grad_(), query).backward()
+        torch.cat([torch.ones(2, 3), torch.ones(4, 3)])
     path = tmp_path_factory.mktemp("trace") / "trace.json"
     profile.export_chrome_trace(str(path))
+    events = json.loads(path.read_bytes())["traceEvents"]
+    keys = ("Input Dims", "Input type", "Concrete Inputs")
+    return [
+        Call(event["name"], *(event["args"].get(key, []) for key in keys))
+        for event in events
+        if event.get("cat") == "cpu_op"
+    ]
+
+
+@pytest.fixture(scope="module")
+def works(calls) -> dict[str, list[Work]]:
+    """Count every operator that can be."""
     found: dict[str, list[Work]] = {}
-    for event in json.loads(path.read_bytes())["traceEvents"]:
-        if event.get("cat") != "cpu_op":
-            continue
-        args = event["args"]
-        inputs = [args.get(k, []) for k in ("Input Dims", "Input type", "Concrete Inputs")]
-        work = work_of(Call(event["name"], *inputs))
+    for call in calls:
+        work = work_of(call)
         if work is not None:
-            found.setdefault(event["name"], []).append(work)
+            found.setdefault(call.name, []).append(work)
     return found
+
+
+def test_a_list_of_tensors(calls):
+    (call,) = [call for call in calls if call.name == "aten::cat"]
+    assert call.shapes(0) == ((2, 3), (4, 3))
+    assert call.type_of(0) == "TensorList"
 
 
 def test_everything_is_known(works):
