@@ -52,11 +52,12 @@ def test_a_shape_and_its_rank():
 
 
 def test_shapes_of_a_list_of_tensors():
-    call = _call(dims=[[[2, 3], [4]], [5], [[1], "x"], 3, [[1]] * 17, []])
+    call = _call(dims=[[[2, 3], [4]], [5], [[1], "x"], 3, [[1]] * 17, [], [[], [2]]])
     assert call.shapes(0) == ((2, 3), (4,))
     assert call.shapes(1) == ((5,),)
     assert call.shapes(5) == ()
-    for position in (2, 3, 4, 6):
+    assert call.shapes(6) == ((), (2,))  # a number has no sizes
+    for position in (2, 3, 4, 7):
         with pytest.raises(NotKnownError, match=rf"^input {position} is no list of shapes$"):
             call.shapes(position)
 

@@ -10,7 +10,7 @@ import json
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import ScalingType, scaled_dot_product_attention, scaled_mm
 
 from traceparse.work import Call, Work, work_of
 
@@ -35,17 +35,11 @@ class Model(nn.Module):  # type: ignore[misc]
         return whole + attended.sum() + batched.sum()
 
 
-@pytest.fixture(scope="module")
-def calls(tmp_path_factory) -> list[Call]:
-    """Record one step, and every operator of its trace."""
-    model = Model()
-    rows, picture = torch.ones(ROWS, INTO), torch.ones(PICTURES, CHANNELS, 9, 8)
-    query = torch.ones(BATCH, HEADS, LENGTH, DEPTH, requires_grad=True)
+def recorded(path, run) -> list[Call]:
+    """Profile a function, and return every operator of the trace."""
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities, record_shapes=True) as profile:
-        model(rows.requires_grad_(), picture.requires_grad_(), query).backward()
-        torch.cat([torch.ones(2, 3), torch.ones(4, 3)])
-    path = tmp_path_factory.mktemp("trace") / "trace.json"
+        run()
     profile.export_chrome_trace(str(path))
     events = json.loads(path.read_bytes())["traceEvents"]
     keys = ("Input Dims", "Input type", "Concrete Inputs")
@@ -54,6 +48,20 @@ def calls(tmp_path_factory) -> list[Call]:
         for event in events
         if event.get("cat") == "cpu_op"
     ]
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory) -> list[Call]:
+    """Record one step of the model."""
+    model = Model()
+    rows, picture = torch.ones(ROWS, INTO), torch.ones(PICTURES, CHANNELS, 9, 8)
+    query = torch.ones(BATCH, HEADS, LENGTH, DEPTH, requires_grad=True)
+
+    def step():
+        model(rows.requires_grad_(), picture.requires_grad_(), query).backward()
+        torch.cat([torch.ones(2, 3), torch.ones(4, 3)])
+
+    return recorded(tmp_path_factory.mktemp("trace") / "trace.json", step)
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +132,72 @@ def test_attention(works):
     (back,) = works["aten::_scaled_dot_product_flash_attention_for_cpu_backward"]
     assert back.flop == 2 * BATCH * HEADS * pairs * 5 * DEPTH
     assert back.recompute_flop == work.flop // 2
+
+
+def _narrow(rows, columns):
+    return torch.ones(rows, columns).to(torch.float8_e4m3fn)
+
+
+def _scaled_twice():
+    one, whole = torch.tensor(1.0), ScalingType.TensorWise
+    matrices = _narrow(32, 16), _narrow(8, 16).t()
+    torch._scaled_mm(*matrices, one, one, out_dtype=torch.bfloat16)
+    scaled_mm(*matrices, one, whole, one, whole, output_dtype=torch.bfloat16)
+
+
+def _grouped_three_ways():
+    ends = torch.tensor([16, 32], dtype=torch.int32)
+    rows, filters = torch.ones(32, 16).bfloat16(), torch.ones(2, 16, 8).bfloat16()
+    torch._grouped_mm(rows, filters, offs=ends)
+    torch._grouped_mm(rows.t(), rows, offs=ends)
+    torch._grouped_mm(filters, filters.transpose(1, 2))
+
+
+def _added_into_a_tensor():
+    ones = torch.ones(4, 4)
+    torch.addmm(ones, ones, ones, beta=0.5, out=torch.empty(4, 4))
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "counts"),
+    [
+        (
+            "aten::_int_mm",
+            lambda: torch._int_mm(torch.ones(32, 16).char(), torch.ones(16, 8).char()),
+            [(2 * 32 * 16 * 8, "int8", 32 * 16 + 16 * 8 + 4 * 32 * 8)],
+        ),
+        # a scale that is one number has no shape; in a list, it counts as a byte
+        (
+            "aten::_scaled_mm",
+            _scaled_twice,
+            [(2 * 32 * 16 * 8, "fp8", 32 * 16 + 16 * 8 + 2 * 32 * 8)],
+        ),
+        (
+            "aten::_scaled_mm_v2",
+            _scaled_twice,
+            [(2 * 32 * 16 * 8, "fp8", 32 * 16 + 16 * 8 + 2 * 32 * 8 + 2)],
+        ),
+        (
+            "aten::_grouped_mm",
+            _grouped_three_ways,
+            [
+                (2 * 32 * 16 * 8, "bf16", 2 * (32 * 16 + 2 * 16 * 8 + 32 * 8)),
+                (2 * 16 * 32 * 16, "bf16", 2 * (2 * 32 * 16 + 2 * 16 * 16)),
+                (2 * 2 * 16 * 8 * 16, "bf16", 2 * 2 * (2 * 16 * 8 + 16 * 16)),
+            ],
+        ),
+        (
+            "aten::_addmm_activation",
+            lambda: torch._addmm_activation(
+                torch.ones(8), torch.ones(4, 16), torch.ones(16, 8), beta=0
+            ),
+            [(2 * 4 * 16 * 8, "fp32", 4 * (4 * 16 + 16 * 8 + 4 * 8))],
+        ),
+        ("aten::addmm", _added_into_a_tensor, [(2 * 4 * 4 * 4, "fp32", 4 * 4 * 16)]),
+    ],
+)
+def test_other_products(tmp_path, name, run, counts):
+    works = [
+        work_of(call) for call in recorded(tmp_path / "trace.json", run) if call.name == name
+    ]
+    assert [work and (work.flop, work.dtype, work.least_bytes) for work in works] == counts

@@ -100,6 +100,18 @@ def test_addmm_with_a_wider_result_has_beta_one_further():
     assert work.least_bytes == 2 * (15 + 35) + 4 * 21 * 2
 
 
+@pytest.mark.parametrize("beta", ["1", "0.5", "0"])
+def test_out_overloads_have_beta_in_its_place(beta):
+    args = (T([M, K]), T([K, N]), beta, "0.5")
+    plain, out = (count("aten::addmm", T([N]), *args, *more) for more in ((), (T([M, N]),)))
+    assert plain == out
+    assert plain.least_bytes == 2 * 71 + (0 if beta == "0" else 14)
+    assert count("aten::mm", *args[:2], T([M, N])) == count("aten::mm", *args[:2])
+    batched = (T([4, M, N]), T([4, M, K]), T([4, K, N]), beta, "0.5")
+    for name in ("aten::baddbmm", "aten::addbmm"):
+        assert count(name, *batched, T([4, M, N])) == count(name, *batched)
+
+
 def test_bmm():
     work = count("aten::bmm", T([4, M, K]), T([4, K, N]))
     assert (work.flop, work.least_bytes) == (4 * FLOP, 4 * 2 * 71)
@@ -147,6 +159,13 @@ def test_scaled_mm_v2():
     assert (work.flop, work.dtype) == (FLOP, "fp8")
     # the types of tensors in a list are not recorded: a byte each at least
     assert work.least_bytes == 15 + 35 + (3 + 7) + 2 * 7 + 2 * 21
+
+
+def test_scaled_mm_v2_of_one_scale_for_all():
+    one, none = [T([], "float")], list[int]()
+    args = (T([M, K], FP8), T([K, N], FP8), one, [0], none, one, [0], none)
+    work = count("aten::_scaled_mm_v2", *args, None, 15, none, "False")
+    assert work.least_bytes == 15 + 35 + (1 + 1) + 2 * 21
 
 
 def test_scaled_mm_v2_of_packed_fp4():

@@ -69,7 +69,7 @@ class Call:
 
     @property
     def num_inputs(self) -> int:
-        """How many arguments the call had: overloads of one name differ in it."""
+        """How many arguments the call had: some overloads of one name differ in it."""
         return len(self.dims) if isinstance(self.dims, list | tuple) else 0
 
     def shape(self, position: int, *ranks: int) -> tuple[int, ...]:
@@ -95,6 +95,8 @@ class Call:
     def shapes(self, position: int) -> tuple[tuple[int, ...], ...]:
         """Return the sizes of each tensor in a list of them; of one tensor, its own.
 
+        A tensor in a list may be a single number: it has no sizes.
+
         Raises
         ------
         NotKnownError
@@ -105,7 +107,7 @@ class Call:
             _unknown(f"input {position} is no list of shapes")
         if _sizes(dims) is not None:
             return (self.shape(position),)
-        found = [_sizes(each) for each in dims]
+        found = [() if each == [] else _sizes(each) for each in dims]
         if any(each is None for each in found):
             _unknown(f"input {position} is no list of shapes")
         return tuple(each for each in found if each is not None)
@@ -129,6 +131,16 @@ class Call:
         if not isinstance(found, str) or len(found) > _LONGEST_TEXT:
             _unknown(f"argument {position} cannot be read")
         return found.strip()
+
+    def is_recorded(self, position: int) -> bool:
+        """Is there a text of this argument? Tensors have none.
+
+        Raises
+        ------
+        NotKnownError
+            It cannot be read.
+        """
+        return bool(self.concrete) and self.text(position) != ""
 
     def flag(self, position: int) -> bool:
         """Return a flag: ``True`` or ``False``.
@@ -208,8 +220,7 @@ class Call:
 
     def is_nonzero(self, position: int) -> bool:
         """Is a number recorded that is not zero? Of what is not recorded, nothing is said."""
-        text = self.text(position) if self.concrete else ""
-        return bool(text) and not _ZERO.fullmatch(text)
+        return self.is_recorded(position) and not _ZERO.fullmatch(self.text(position))
 
     def _parts(self, position: int) -> list[str]:
         text = self.text(position)

@@ -46,12 +46,17 @@ def _integer(call: Call) -> Work:
     )
 
 
-def _added(call: Call, *, num_inputs: int) -> Work:
-    """``addmm(self, mat1, mat2, beta, alpha)``; the ``dtype`` overload has one input more.
+def _is_typed(call: Call) -> bool:
+    """Is it the ``dtype`` overload, with ``out_dtype`` before ``beta`` and ``alpha``?
 
-    That is ``out_dtype``, before ``beta``. ``self`` is read unless ``beta`` is 0.
+    A sixth input may also be the tensor of an ``out`` overload, whose text is empty.
     """
-    is_typed = call.num_inputs > num_inputs
+    return call.is_recorded(5)
+
+
+def _added(call: Call, *, is_typed: bool | None = None) -> Work:
+    """``addmm(self, mat1, mat2, beta, alpha)``: ``self`` is read unless ``beta`` is 0."""
+    is_typed = _is_typed(call) if is_typed is None else is_typed
     m, k = call.shape(1, 2)
     depth, n = call.shape(2, 2)
     need(k == depth, _PRODUCT)
@@ -72,7 +77,7 @@ def _batched(call: Call) -> Work:
 
 def _batched_added(call: Call, *, is_reduced: bool) -> Work:
     """``baddbmm(self, batch1, batch2, beta, alpha)``; ``addbmm`` adds up the batch as well."""
-    is_typed = call.num_inputs > 5
+    is_typed = _is_typed(call)
     batch, m, k = call.shape(1, 3)
     batches, depth, n = call.shape(2, 3)
     need((batch, k) == (batches, depth), _PRODUCT)
@@ -148,8 +153,8 @@ def _grouped_counts(call: Call, offsets: int) -> tuple[int, int, int]:
 MATMUL: dict[str, Callable[[Call], Work]] = {
     "aten::mm": _plain,
     "aten::_int_mm": _integer,
-    "aten::addmm": partial(_added, num_inputs=5),
-    "aten::_addmm_activation": partial(_added, num_inputs=6),
+    "aten::addmm": _added,
+    "aten::_addmm_activation": partial(_added, is_typed=False),  # its sixth is use_gelu
     "aten::bmm": _batched,
     "aten::baddbmm": partial(_batched_added, is_reduced=False),
     "aten::addbmm": partial(_batched_added, is_reduced=True),
