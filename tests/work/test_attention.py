@@ -198,6 +198,11 @@ def test_quantized_overloads_have_scales_in_between():
     rest = (None, None, Q, K, 0.0, False, False, scale, scale, scale, 0.5, 2, 0, None, None)
     work = count("aten::_flash_attention_forward", *BSHD, *rest)
     assert work.flop == B * (Q * 3) * PAIR
+    used = (*rest[:-2], T([B], "int"), None)
+    told = "the lengths are in a tensor"
+    assert reason("aten::_flash_attention_forward", *BSHD, *used) == told
+    plain = (*rest[:7], 0.5, None, None, T([B], "int"), None)
+    assert reason("aten::_flash_attention_forward", *BSHD, *plain) == told
 
 
 @pytest.mark.parametrize(

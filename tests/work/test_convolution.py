@@ -135,6 +135,13 @@ def test_a_padding_larger_than_the_transposed_result():
     assert reason("aten::convolution", UP_DATA, UP_WEIGHT, *args) == told
 
 
+def test_a_transposed_result_may_be_empty():
+    # (1 - 1)1 - 2 + 1 + 1 = 0 rows
+    args = (None, [1], [1], [1], True, [0], 1)
+    work = count("aten::convolution", T([2, 3, 1]), T([3, 5, 2]), *args)
+    assert (work.flop, work.least_bytes) == (2 * 2 * 30, 2 * (6 + 30))
+
+
 @pytest.mark.parametrize(
     ("upstream", "mask", "told"),
     [

@@ -106,7 +106,8 @@ def _space(
     """Return the sizes of the result in space."""
     count = len(data) - 2
     extra: tuple[int, ...] = (0,) * count
-    if is_transposed and places.output_padding is not None:
+    if is_transposed:
+        assert places.output_padding is not None
         extra = call.wholes(places.output_padding, count, least=0)
     rows = zip(
         data[2:],
