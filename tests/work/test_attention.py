@@ -360,6 +360,13 @@ def test_varlen_of_the_longest_only_is_exact():
     assert work.conventions == ()
 
 
+def test_varlen_of_nothing():
+    name = "flash_attn::_flash_attn_varlen_forward"
+    for longest, num in (((0, 0), (1, 1)), ((0, 0), (4, 4)), ((5, 5), (4, 4))):
+        work = count(name, *_varlen(0, 0, longest, num=num))
+        assert work.lowest_flop == work.flop == work.highest_flop == 0
+
+
 def test_varlen_decoding_is_exact():
     name = "flash_attn::_flash_attn_varlen_forward"
     work = count(name, *_varlen(3, 21, (1, 9), causal=True))

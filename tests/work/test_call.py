@@ -57,6 +57,7 @@ def test_shapes_of_a_list_of_tensors():
     assert call.shapes(1) == ((5,),)
     assert call.shapes(5) == ()
     assert call.shapes(6) == ((), (2,))  # a number has no sizes
+    assert _call(dims=[[[1]] * 16]).shapes(0) == ((1,),) * 16
     for position in (2, 3, 4, 7):
         with pytest.raises(NotKnownError, match=rf"^input {position} is no list of shapes$"):
             call.shapes(position)

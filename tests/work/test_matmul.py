@@ -22,6 +22,15 @@ def test_mm_with_a_wider_result():
 
 
 @pytest.mark.parametrize(
+    ("number", "width"),
+    [*((n, 1) for n in (0, 1, 23, 24, 25, 26)), (5, 2), (15, 2), (3, 4), (6, 4), (7, 8)],
+)
+def test_types_of_results(number, width):
+    work = count("aten::mm", T([M, K]), T([K, N]), number)
+    assert work.least_bytes == 2 * (15 + 35) + width * 21
+
+
+@pytest.mark.parametrize(
     ("kind", "dtype", "width"),
     [
         ("double", "fp64", 8),
@@ -29,8 +38,11 @@ def test_mm_with_a_wider_result():
         (BF16, "bf16", 2),
         ("c10::Half", "fp16", 2),
         (FP8, "fp8", 1),
+        ("c10::Float8_e4m3fnuz", "fp8", 1),
+        ("c10::Float8_e5m2", "fp8", 1),
         ("c10::Float8_e5m2fnuz", "fp8", 1),
         ("signed char", "int8", 1),
+        ("unsigned char", "int8", 1),
     ],
 )
 def test_dtypes(kind, dtype, width):
@@ -75,7 +87,12 @@ def test_matrices_that_do_not_fit():
 
 
 def test_shapes_past_belief():
-    assert reason("aten::mm", T([2**40, 2]), T([2, 2**40])) == "the shapes are past belief"
+    told = "the shapes are past belief"
+    assert reason("aten::mm", T([2**40, 2]), T([2, 2**40])) == told
+    most = 2**31 - 1  # the last that a column of int64 holds is 2**63 - 1
+    column = T([2**31, 1], FP8)
+    assert count("aten::mm", T([most, 2**31], FP8), column).flop == 2**63 - 2**32
+    assert reason("aten::mm", T([2**31, 2**31], FP8), column) == told
 
 
 def test_int_mm():
@@ -141,6 +158,13 @@ def test_scaled_mm():
     assert work.least_bytes == 15 + 35 + 2 * 4 + 2 * 7 + 2 * 21
     narrow = count("aten::_scaled_mm", *args, None, None, None, "False")
     assert narrow.least_bytes == 15 + 35 + 2 * 4 + 21
+
+
+def test_scales_of_a_byte():
+    scales = [T([64], "c10::Float8_e8m0fnu"), T([32], "c10::Float8_e8m0fnu")]
+    left, right = T([16, 32], FP8), T([32, 8], FP8)
+    work = count("aten::_scaled_mm", left, right, *scales, None, None, 15, "False")
+    assert work.least_bytes == 16 * 32 + 32 * 8 + 64 + 32 + 2 * 16 * 8
 
 
 def test_scaled_mm_of_packed_fp4_has_twice_the_depth_that_is_recorded():

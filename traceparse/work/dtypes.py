@@ -42,11 +42,7 @@ _DTYPES = {
     "signed char": _Dtype(1, "int8"),
     "unsigned char": _Dtype(1, "int8"),
     "c10::Float8_e8m0fnu": _Dtype(1),  # scales only
-    "bool": _Dtype(1),
-    "short int": _Dtype(2),
-    "int": _Dtype(4),
-    "long int": _Dtype(8),
-    "long": _Dtype(8),
+    "int": _Dtype(4),  # results of int8 only
 }
 
 _SCALAR_TYPES = {
