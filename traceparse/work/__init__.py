@@ -11,16 +11,24 @@ from traceparse.work.accelerators import (
     load_file,
     parse_peak,
 )
+from traceparse.work.call import Call, NotKnownError, Work
 from traceparse.work.identify import Identified, identify
+from traceparse.work.operators import Formula, formulas, work_of
 
 __all__ = [
     "DTYPES",
     "Accelerator",
+    "Call",
     "Dtype",
+    "Formula",
     "Identified",
+    "NotKnownError",
+    "Work",
     "accelerators",
     "find",
+    "formulas",
     "identify",
     "load_file",
     "parse_peak",
+    "work_of",
 ]

@@ -1,0 +1,96 @@
+"""How much does an operator call work? The registry of formulas, and its way in.
+
+Other packages add formulas, or replace ours, through the entry points of group
+``traceparse.flops``: the name is the operator's, the object a function from a :class:`Call` to
+its :class:`Work`. Such a function may raise :class:`NotKnownError` with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+from traceparse.errors import TraceparseError
+from traceparse.work.attention import ATTENTION
+from traceparse.work.call import Call, NotKnownError, Work
+from traceparse.work.convolution import CONVOLUTION
+from traceparse.work.matmul import MATMUL
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["GROUP", "Formula", "formulas", "work_of"]
+
+GROUP = "traceparse.flops"
+
+Formula: TypeAlias = Callable[[Call], Work]
+
+
+@cache
+def formulas() -> Mapping[str, Formula]:
+    """Return the formula of each operator that is counted, entry points loaded once.
+
+    Raises
+    ------
+    TraceparseError
+        An entry point cannot be loaded, is no function, or two are of the same operator.
+    """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - not for who counts nothing
+
+    added: dict[str, Formula] = {}
+    for point in entry_points(group=GROUP):
+        if point.name in added:
+            raise TraceparseError(
+                f"entry point {point.name} = {point.value} of {GROUP}: "
+                "another package has a formula of that operator already; uninstall one of them"
+            )
+        added[point.name] = _load(point)
+    return MappingProxyType({**MATMUL, **CONVOLUTION, **ATTENTION, **added})
+
+
+def work_of(call: Call) -> Work | None:
+    """Say how much a call works; ``None`` of an operator that is not counted.
+
+    Never raises because of what a call says: what cannot be counted is unknown, with a reason.
+
+    Raises
+    ------
+    TraceparseError
+        An entry point cannot be loaded.
+    """
+    formula = formulas().get(call.name)
+    if formula is None:
+        return None
+    try:
+        return formula(call)
+    except NotKnownError as error:
+        return Work(unknown=str(error))
+
+
+def _load(point: EntryPoint) -> Formula:
+    where = f"entry point {point.name} = {point.value} of {GROUP}"
+    try:
+        formula = point.load()
+    except Exception as error:
+        told = " ".join(str(error).split())
+        raise TraceparseError(
+            f"{where} cannot be loaded: {type(error).__name__}: {told}"
+        ) from error
+    if not callable(formula):
+        raise TraceparseError(f"{where} is no function but of type {type(formula).__name__}")
+
+    def guarded(call: Call) -> Work:
+        try:
+            work = formula(call)
+        except NotKnownError:
+            raise
+        except Exception as error:
+            # another's code on a trace of anyone: one call that it cannot count is no end
+            raise NotKnownError(f"{where} failed: {type(error).__name__}") from error
+        if not isinstance(work, Work):
+            raise NotKnownError(f"{where} returned {type(work).__name__} instead of Work")
+        return work
+
+    return guarded
