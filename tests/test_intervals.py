@@ -15,6 +15,7 @@ from traceparse.intervals import (
     gaps,
     intersection,
     length,
+    merged,
     union,
 )
 
@@ -49,6 +50,20 @@ def test_spans_may_be_taken_two_at_a_time(spans):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intervals, "_AT_ONCE", 2)
         assert _inside(_make(spans)) == _points(spans)
+
+
+@given(_SPANS, st.integers(1, 8))
+def test_spans_in_order_are_merged_part_by_part(spans, at_once):
+    ordered = sorted(spans)
+    parts = [ordered[at : at + at_once] for at in range(0, len(ordered), at_once)]
+    sets = list(
+        merged(
+            (np.array([s for s, _ in part], np.int64), np.array([s + d for s, d in part]))
+            for part in parts
+        )
+    )
+    whole = Intervals(*(np.concatenate(sides) for sides in zip(*sets, strict=True)))
+    assert _inside(whole) == _points(spans)
 
 
 @given(_SPANS, _SPANS)

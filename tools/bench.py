@@ -26,6 +26,7 @@ from tools.bench_load import load  # noqa: E402
 from tools.bench_make import larger_trace  # noqa: E402
 from tools.bench_outcome import Outcome, record, text  # noqa: E402
 from tools.bench_scale import memory, scale  # noqa: E402
+from traceparse.whole import whole  # noqa: E402
 
 __all__ = ["SELECTION", "main", "write_json"]
 
@@ -43,12 +44,8 @@ def write_json(record: Mapping[str, Any], path: Path) -> None:
     """Write a record; if that fails, what was there before stays."""
     text = json.dumps(record, indent=1) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with whole(path) as temporary:
         temporary.write_text(text)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _at_least_one(text: str) -> int:

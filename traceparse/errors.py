@@ -28,7 +28,13 @@ __all__ = [
     "StrictError",
     "TraceparseError",
     "UsageError",
+    "one_line",
 ]
+
+
+def one_line(error: Exception) -> str:
+    """Return what another package says went wrong, to stand in a message of ours."""
+    return " ".join(str(error).split())
 
 
 class TraceparseError(Exception):

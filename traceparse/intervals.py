@@ -6,7 +6,7 @@ starts[i + 1]``, so equal sets have equal arrays. Exact: no floats, no tolerance
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "gaps",
     "intersection",
     "length",
+    "merged",
     "union",
 ]
 
@@ -53,22 +54,22 @@ def from_spans(starts: Int64s, ends: Int64s) -> Intervals:
         order = np.argsort(starts, kind="stable")
     found = Intervals(np.empty_like(starts), np.empty_like(ends))
     size = 0
-    for some in _merged_parts(starts, ends, order):
+    parts = (
+        slice(at, at + _AT_ONCE) if order is None else order[at : at + _AT_ONCE]
+        for at in range(0, starts.size, _AT_ONCE)
+    )
+    for some in merged((starts[part], ends[part]) for part in parts):
         rows = slice(size, size + some.starts.size)
         found.starts[rows], found.ends[rows] = some
         size = rows.stop
     return Intervals(found.starts[:size], found.ends[:size])
 
 
-def _merged_parts(starts: Int64s, ends: Int64s, order: Int64s | None) -> Iterator[Intervals]:
-    """Merge spans that overlap or touch, some at a time; the last of each may grow yet."""
-    last = EMPTY
-    for at in range(0, starts.size, _AT_ONCE):
-        rows = slice(at, at + _AT_ONCE)
-        part = rows if order is None else order[rows]
-        some = _merged(
-            np.concatenate([last.starts, starts[part]]), np.concatenate([last.ends, ends[part]])
-        )
+def merged(parts: Iterable[tuple[Int64s, Int64s]]) -> Iterator[Intervals]:
+    """Yield what spans cover, set after set; they come in order of start, some at a time."""
+    last = EMPTY  # it may grow yet
+    for starts, ends in parts:
+        some = _merged(np.concatenate([last.starts, starts]), np.concatenate([last.ends, ends]))
         yield Intervals(some.starts[:-1], some.ends[:-1])
         last = Intervals(some.starts[-1:], some.ends[-1:])
     yield last

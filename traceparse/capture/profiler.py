@@ -18,6 +18,7 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 from traceparse.errors import CaptureError, MissingExtraError, TraceparseError, UsageError
+from traceparse.whole import whole
 
 if TYPE_CHECKING:
     from torch.profiler import ProfilerAction, ProfilerActivity
@@ -276,19 +277,16 @@ def _current_rank() -> int:
 def _write_whole(session: Session, target: Path) -> None:
     """Export the trace and compress it under temporary names, then rename it to the target."""
     # The process id keeps apart two processes that claim one rank.
-    stem = f".{target.name}.{os.getpid()}"
-    raw, packed = target.with_name(f"{stem}.raw"), target.with_name(f"{stem}.tmp")
+    raw = target.with_name(f".{target.name}.{os.getpid()}.raw")
     try:
         session.export_chrome_trace(os.fspath(raw))
         _check_complete(raw, target)
-        with raw.open("rb") as source, packed.open("wb") as file:
+        with whole(target) as packed, raw.open("rb") as source, packed.open("wb") as file:
             plain_name = target.with_suffix("").name
             with gzip.GzipFile(plain_name, "wb", 5, file, mtime=0) as sink:
                 shutil.copyfileobj(source, sink, 1 << 20)
-        packed.replace(target)
     finally:
         raw.unlink(missing_ok=True)
-        packed.unlink(missing_ok=True)
 
 
 def _check_complete(raw: Path, target: Path) -> None:

@@ -8,18 +8,17 @@ is not an entry of that name, whole, is as good as none, and is written anew.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from threading import get_ident
 from typing import Final
 
 import pyarrow as pa
 
 from traceparse.ingest import path_text
 from traceparse.rank import RankDigest, StoredError, from_table, to_table
+from traceparse.whole import whole
 
 __all__ = ["Cache"]
 
@@ -91,14 +90,10 @@ class Cache:
 
         table = to_table(digests)
         metadata = {**table.schema.metadata, _PATH: path_text(path).encode()}
-        temporary = entry.with_name(f".{entry.name}.{os.getpid()}.{get_ident()}")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            try:
+            with whole(entry) as temporary:
                 pq.write_table(table.replace_schema_metadata(metadata), temporary, **_PLAIN)
-                temporary.replace(entry)
-            finally:
-                temporary.unlink(missing_ok=True)
         except OSError as error:
             self.complaint = f"{self.folder}: {error.strerror or error}"
 

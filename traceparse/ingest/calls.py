@@ -45,7 +45,6 @@ _Usual: type[msgspec.Struct] = msgspec.defstruct(
     gc=False,
 )
 _usual = msgspec.json.Decoder(_Usual)
-_any = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -73,10 +72,6 @@ def _is_kept(value: object) -> bool:
 
 def _odd(text: bytes) -> dict[str, object]:
     """Read arguments of which one has another type, or is no JSON."""
-    try:
-        return {key: msgspec.json.decode(value) for key, value in _any.decode(text).items()}
-    except _DAMAGE:
-        pass
     try:
         found = json.loads(text.decode("utf-8", "replace"), strict=False)
     except (ValueError, RecursionError):

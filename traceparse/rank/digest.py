@@ -135,6 +135,7 @@ class _Passage:
                 )
 
     def _see_host(self, trace: RankTrace) -> None:
+        (count,) = self._counts
         for work in host_work(trace):
             self.spans.add(work.starts.size, start=work.starts, end=work.ends, kind=work.kinds)
             self._bounds.add(
@@ -144,9 +145,8 @@ class _Passage:
                 ends=work.ends,
                 is_compute=work.kinds == COMPUTE,
             )
-            for count in self._counts:
-                for add in (count.add, count.add_linked):
-                    add(work.starts, work.ends, work.is_kernel)
+            for add in (count.add, count.add_linked):
+                add(work.starts, work.ends, work.is_kernel)
 
     def _see_launches(self) -> None:
         for events, launched_ns in self.links.parts():

@@ -9,7 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest import FileHealth, RankTrace
-from traceparse.intervals import Int64s, Intervals, from_spans, intersection, length
+from traceparse.intervals import (
+    Int64s,
+    Intervals,
+    from_spans,
+    intersection,
+    length,
+    merged,
+)
 from traceparse.ordered import Ordered
 from traceparse.rank.overruns import overruns
 from traceparse.rank.rows import rows_where
@@ -138,13 +145,7 @@ def _about_overlaps(trace: RankTrace) -> Iterator[tuple[str, str]]:
 
 def _covered(spans: Ordered) -> Iterator[Intervals]:
     """Yield what spans cover, in disjoint parts."""
-    reach_ns = 0
-    for rows in spans.parts():
-        starts, ends = np.maximum(rows["start"], reach_ns), rows["end"]
-        ahead = starts < ends  # what is left of it lies beyond all before
-        part = from_spans(starts[ahead], ends[ahead])
-        yield part
-        reach_ns = max(reach_ns, int(ends.max()))
+    return merged((rows["start"], rows["end"]) for rows in spans.parts())
 
 
 def _ranges(

@@ -7,7 +7,6 @@ code ``not_computed`` names it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from traceparse.errors import MissingExtraError, Note
 from traceparse.ingest import FileHealth
 from traceparse.rank import KernelCounts, Times
+from traceparse.whole import whole
 
 __all__ = ["DeviceReport", "Report", "RunInfo", "StepReport", "Summary", "write_whole"]
 
@@ -139,16 +139,9 @@ class Report:
 
 
 def write_whole(path: Path, text: str) -> Path:
-    """Write a text file that no reader ever sees half of: a temporary name, then a rename.
-
-    The name is this process's own, as others may write the same file.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    """Write a text file that no reader ever sees half of, and return its path."""
+    with whole(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
     return path
 
 

@@ -18,7 +18,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 import msgspec
 
-from traceparse.errors import InputError, UsageError
+from traceparse.errors import InputError, UsageError, one_line
 
 __all__ = [
     "DTYPES",
@@ -194,13 +194,9 @@ def load_file(path: Path) -> tuple[Accelerator, ...]:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"{path}: {reason}; give --accelerator a TOML file") from error
     except msgspec.DecodeError as error:  # also what fails validation
-        raise InputError(f"{path}: {_one_line(error)}; {how}") from error
+        raise InputError(f"{path}: {one_line(error)}; {how}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text, so no TOML; {how}") from error
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def parse_peak(text: str) -> tuple[Dtype, float]:

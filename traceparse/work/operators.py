@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from traceparse.errors import TraceparseError
+from traceparse.errors import TraceparseError, one_line
 from traceparse.work.attention import ATTENTION
 from traceparse.work.call import Call, NotKnownError, Work
 from traceparse.work.convolution import CONVOLUTION
@@ -74,9 +74,8 @@ def _load(point: EntryPoint) -> Formula:
     try:
         formula = point.load()
     except Exception as error:
-        told = " ".join(str(error).split())
         raise TraceparseError(
-            f"{where} cannot be loaded: {type(error).__name__}: {told}"
+            f"{where} cannot be loaded: {type(error).__name__}: {one_line(error)}"
         ) from error
     if not callable(formula):
         raise TraceparseError(f"{where} is no function but of type {type(formula).__name__}")
