@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ class Header:
     base_ns: int | None
     device_names: tuple[str, ...]
     trace_id: str | None = None
+    devices: tuple[Mapping[str, Any], ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_header(found: Mapping[str, Any]) -> Header:

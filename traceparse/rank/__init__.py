@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traceparse.rank.counted import DtypeWork, OperatorWork, StepWork
 from traceparse.rank.digest import RankDigest, digest
 from traceparse.rank.stored import StoredError, from_table, to_table
 from traceparse.rank.tables import public_tables
@@ -10,9 +11,12 @@ from traceparse.rank.times import PART_NAMES, DeviceDigest, KernelCounts, StepTi
 __all__ = [
     "PART_NAMES",
     "DeviceDigest",
+    "DtypeWork",
     "KernelCounts",
+    "OperatorWork",
     "RankDigest",
     "StepTimes",
+    "StepWork",
     "StoredError",
     "Times",
     "digest",

@@ -20,6 +20,7 @@ from traceparse.intervals import Int64s
 from traceparse.ordered import Ordered
 from traceparse.rank.account import Account
 from traceparse.rank.classify import COMPUTE, COPY
+from traceparse.rank.counted import OperatorWork
 from traceparse.rank.counts import Count
 from traceparse.rank.doubts import doubts
 from traceparse.rank.link import UNLINKED, Links
@@ -42,13 +43,20 @@ _SPAN = (("start", "i8"), ("end", "i8"), ("device", "i2"), ("kind", "i1"))
 
 @dataclass(frozen=True, slots=True)
 class RankDigest:
-    """One trace, digested. ``process`` is the id of the process that it shows most of."""
+    """One trace, digested. ``process`` is the id of the process that it shows most of.
+
+    ``conventions`` say what was chosen in counting its work (:class:`traceparse.work.Work`);
+    ``shortest_kernel_ns`` is what its shortest kernel took, however little that did.
+    """
 
     header: Header
     health: FileHealth
     devices: tuple[DeviceDigest, ...]
     notes: tuple[Note, ...]
     process: str | None = None
+    operators: tuple[OperatorWork, ...] = ()
+    conventions: tuple[str, ...] = ()
+    shortest_kernel_ns: int | None = None
 
 
 def digest(trace: RankTrace) -> RankDigest:

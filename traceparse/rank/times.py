@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from traceparse.rank.counted import StepWork
+
 __all__ = ["PART_NAMES", "DeviceDigest", "KernelCounts", "StepTimes", "Times"]
 
 # The four that add up to a span, and what people read for them
@@ -56,12 +58,16 @@ class KernelCounts:
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """One step on one device; ``times`` is ``None`` if it launched nothing there."""
+    """One step on one device; ``times`` is ``None`` if it launched nothing there.
+
+    ``work`` is ``None`` where the trace does not tell it: no operators, or none with shapes.
+    """
 
     step: int | None
     name: str | None
     open_ended: bool
     times: Times | None
+    work: StepWork | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,56 @@
+"""The work that was counted: by data type of a step, by operator of a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DtypeWork", "OperatorWork", "StepWork"]
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeWork:
+    """Matrix operations run in one data type, as its peak has them.
+
+    ``recompute_flop`` is the part of ``flop`` that repeats earlier work; where shapes only
+    bound the count, it lies in ``lowest_flop`` to ``highest_flop``. ``maybe_tf32_flop`` is the
+    part, of fp32 only, of which no kernel's name tells whether it ran as tf32.
+    """
+
+    dtype: str
+    flop: int
+    recompute_flop: int
+    lowest_flop: int
+    highest_flop: int
+    maybe_tf32_flop: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepWork:
+    """What one step on one device worked.
+
+    ``counted_ns`` is how much of its interval kernels of counted operators cover: the union of
+    them; ``None`` for a step that has no interval. ``by_dtype`` is the work that it launched.
+    """
+
+    counted_ns: int | None
+    by_dtype: tuple[DtypeWork, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorWork:
+    """All runs of one operator with the same shapes in the same data type, in one file.
+
+    ``time_ns`` sums its kernels, ``flop`` and ``least_bytes`` its runs: ``count`` of them, each
+    of which has a kernel. ``is_recompute`` tells runs that repeat a forward.
+    """
+
+    op: str
+    shapes: str
+    dtype: str
+    is_recompute: bool
+    count: int
+    time_ns: int
+    flop: int
+    recompute_flop: int
+    least_bytes: int
+    is_maybe_tf32: bool = False
