@@ -96,10 +96,8 @@ _DEVICE_EVENTS = (
     Column("op", TEXT, "", "operator that owns it", "work"),
     Column("shapes", TEXT, "", "shapes of the operator's inputs", "work"),
     Column("dtype", TEXT, "", "data type the work is counted in", "work"),
-    Column(
-        "flop", pa.int64(), "FLOP", "work of the operator, on its first kernel alone", "work"
-    ),
-    Column("bytes", pa.int64(), "byte", "least traffic of the operator, on its first kernel", "work"),
+    Column("flop", pa.int64(), "FLOP", "work of the operator, on its first kernel", "work"),
+    Column("bytes", pa.int64(), "byte", "its least traffic, on its first kernel", "work"),
 )
 
 TIMES_COLUMNS = tuple(

@@ -259,7 +259,7 @@ class Tally:
         for reason, missed in _by_reason(self._missed).items():
             ops = ", ".join(f"{num} of {op}" for op, num in missed.most_common(_MOST_SAID))
             more = ", …" if len(missed) > _MOST_SAID else ""
-            message = f"runs of operators that are not counted ({ops}{more}): {reason}"
+            message = f"{ops}{more} are not counted, so FLOP are a lower bound: {reason}"
             yield Note("work_unknown", message, rank, path)
         if self._num_unrepeated:
             yield Note(

@@ -28,8 +28,6 @@ _NOT_COMPUTED = (
     "run.accelerator",
     "run.reference_dtype",
     "run.conventions",
-    "devices.kernels.unattributed_count",
-    "devices.kernels.unattributed_time_ns",
     "devices.steps.executed_flop",
     "devices.steps.model_flop",
     "devices.steps.recompute_flop",
