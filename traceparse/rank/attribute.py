@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from traceparse.intervals import Int64s
 from traceparse.ordered import Ordered, Rows
 from traceparse.rank.nesting import NOTHING
-from traceparse.rank.rows import by_text
+from traceparse.rank.rows import by_text, groups
 from traceparse.rank.signatures import CALL_COLUMNS, Signatures
 from traceparse.rank.tree import Bools, Is, Tree
 from traceparse.tables import ArrowTable
@@ -38,8 +38,7 @@ _DETACHES = ("aten::detach", "detach")
 _FIELDS = (
     ("thread", "i4"),
     ("start", "i8"),  # of a device event: its launch
-    ("is_event", "?"),
-    ("order", "i8"),  # of what starts at once, the longest first
+    ("order", "i8"),  # of what starts at once: operators, the longest first, then events
     ("row", "i8"),
     ("first", "i8"),  # of a device event: its own start
     ("end", "i8"),
@@ -47,8 +46,9 @@ _FIELDS = (
     ("device", "i2"),
     ("kind", "i1"),
     ("flags", "u2"),  # of a device event: hints at its data type
+    ("is_event", "?"),
 )
-_ORDER = ("thread", "start", "is_event", "order", "row")
+_LAST = 1  # the order of events: that of operators is negative
 
 
 class Attributed(NamedTuple):
@@ -73,12 +73,16 @@ class Attribution:
     """Takes operators and launched device events in any order; attributes them part by part.
 
     ``on_host`` is whether operators themselves are the work, as there is no device.
+    ``is_complete`` keeps operators by which nothing can be told but the name of what launches.
     """
 
-    def __init__(self, signatures: Signatures, *, on_host: bool) -> None:
+    def __init__(
+        self, signatures: Signatures, *, on_host: bool, is_complete: bool = False
+    ) -> None:
         self._signatures = signatures
         self._on_host = on_host
-        self._rows = Ordered(_FIELDS, by=_ORDER)
+        self._is_complete = is_complete
+        self._rows = Ordered(_FIELDS, by=("thread", "start", "order"))
         self._num_ops = 0
 
     def add_ops(self, ops: ArrowTable, threads: npt.NDArray[np.int32]) -> None:
@@ -86,20 +90,25 @@ class Attribution:
 
         Of the columns :data:`OP_COLUMNS` are looked at.
         """
+        starts, ends = ops["start_ns"].to_numpy(), ops["end_ns"].to_numpy()
         calls = self._signatures.numbers(ops)
-        is_countable = self._signatures.are_countable(calls)
-        ends = ops["end_ns"].to_numpy()
-        self._rows.add(
-            ops.num_rows,
-            thread=threads,
-            start=ops["start_ns"].to_numpy(),
-            order=-ends,
-            row=np.arange(self._num_ops, self._num_ops + ops.num_rows),
-            end=ends,
-            call=calls,
-            flags=_flags(ops) | np.where(is_countable, Is.COUNTABLE, np.uint16(0)),
-        )
+        flags = _flags(ops)
+        flags[self._signatures.are_countable(calls)] |= Is.COUNTABLE
+        rows = np.arange(self._num_ops, self._num_ops + ops.num_rows)
         self._num_ops += ops.num_rows
+        kept = np.ones(rows.size, np.bool_)
+        if not (self._on_host or self._is_complete):
+            kept = (calls != NOTHING) | (flags != 0) | ~_are_inside(threads, starts, ends)
+        self._rows.add(
+            int(kept.sum()),
+            thread=threads[kept],
+            start=starts[kept],
+            order=-ends[kept],
+            row=rows[kept],
+            end=ends[kept],
+            call=calls[kept],
+            flags=flags[kept],
+        )
 
     def add_events(
         self, threads: npt.NDArray[np.int32], launched_ns: Int64s, **facts: npt.NDArray[Any]
@@ -113,6 +122,7 @@ class Attribution:
             launched_ns.size,
             thread=threads,
             start=launched_ns,
+            order=_LAST,
             is_event=True,
             call=NOTHING,
             **facts,
@@ -156,6 +166,20 @@ class Attribution:
             is_missed=tree.is_missed(has_worked),
             is_done=tree.are_done(until_ns, is_pending),
         )
+
+
+def _are_inside(threads: npt.NDArray[np.int32], starts: Int64s, ends: Int64s) -> Bools:
+    """Say which spans are surely inside an earlier one of their thread.
+
+    Of threads whose spans are not in order of start nothing is said.
+    """
+    found = np.zeros(starts.size, np.bool_)
+    for _, rows in groups(threads):
+        own_starts, own_ends = starts[rows], ends[rows]
+        if np.all(own_starts[1:] >= own_starts[:-1]):
+            reach = np.maximum.accumulate(own_ends[:-1])
+            found[rows] = np.append(False, own_ends[1:] <= reach)
+    return found
 
 
 def _flags(ops: ArrowTable) -> npt.NDArray[np.uint16]:

@@ -22,16 +22,19 @@ _LAUNCH_COLUMNS = ("correlation", "external_id", "start_ns", "name", "pid", "tid
 class Owners:
     """Takes launches, device events, those that were linked, and operators.
 
-    ``has_shapes`` is whether any operator has: without, nobody can say what was worked.
+    ``on_host`` and ``is_complete`` are those of :class:`Attribution`. ``has_shapes`` is whether
+    any operator has: without, nobody can say what was worked.
     """
 
-    def __init__(self, *, on_host: bool) -> None:
+    def __init__(self, *, on_host: bool, is_complete: bool = False) -> None:
         self.has_shapes = False
         self.signatures = Signatures()
         self.links = Links()
         self._pairs = Links()  # of what has no correlation, by external id
         self._threads = Threads()
-        self._attribution = Attribution(self.signatures, on_host=on_host)
+        self._attribution = Attribution(
+            self.signatures, on_host=on_host, is_complete=is_complete
+        )
 
     def add_launches(self, launches: Kept) -> None:
         """Add all calls of the runtime or driver."""

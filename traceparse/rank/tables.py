@@ -74,7 +74,7 @@ class _Owned:
         self._calls = np.full(num, NOTHING)
         self._hints = np.zeros(num, np.uint16)
         self._is_first = np.zeros(num, np.bool_)
-        owners = Owners(on_host=not num)
+        owners = Owners(on_host=not num, is_complete=True)
         self._signatures = owners.signatures
         owners.add_launches(trace.kept["launches"])
         done = 0
