@@ -139,7 +139,8 @@ class Links:
         num_launches = np.add.reduceat(rows["is_launch"], firsts, dtype=np.int64)
         num_events = np.add.reduceat(is_event, firsts, dtype=np.int64)
         if keys[0] == self._open.key:
-            if self._open.call_ns <= call_ns[0]:
+            # of two at once the last thread, wherever rows are cut
+            if (self._open.call_ns, -self._open.thread) < (call_ns[0], -threads[0]):
                 call_ns[0], threads[0] = self._open.call_ns, self._open.thread
             is_graph[0] |= self._open.is_graph
             num_launches[0] += self._open.num_launches
