@@ -6,7 +6,8 @@
  * So both engines agree, and nothing here has to be lenient.
  *
  * Strings and odd scalars become ids of a dictionary of raw JSON texts, which Python decodes
- * once for each; arguments that are kept as they are become ids of another. Times become integer nanoseconds digit by digit, rounded half to even.
+ * once for each; arguments that are kept as they are become ids of another. Times become integer
+ * nanoseconds digit by digit, rounded half to even.
  */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
@@ -35,14 +36,14 @@ enum {
 };
 
 #define MISSING INT64_MIN
-#define TOO_LONG -2            /* in place of the id of a raw text: it is there, but not kept */
+#define TOO_LONG -2           /* in place of the id of a raw text: it is there, but not kept */
 #define MOST_DEPTH 60         /* of values that are skipped */
 #define MOST_DIGITS 16        /* of whole microseconds */
 #define LATEST 4000000000000000 /* us after 1970, in 2096: times 1000 it fits int64 */
 #define LONGEST_NUMBER 18     /* of a scalar that is kept as text */
 #define MOST_KINDS 4096       /* pairs of phase and category */
-#define LONGEST_RAW 4096      /* bytes of an argument that is kept as it is, as in decode.py */
-#define EXPECTED_BITS 12      /* of the number of a place where the next raw text is remembered */
+#define LONGEST_RAW 4096      /* bytes of an argument that is kept as it is; as in decode.py */
+#define EXPECTED_BITS 12      /* of the places where the next raw text is remembered */
 
 /* -- the dictionary: every text once ------------------------------------------------------- */
 
@@ -71,7 +72,7 @@ enum { DIMS, DIMS_OLD, TYPES, CONCRETE, NUM_RAW };
 
 typedef struct {
     Dictionary texts;
-    Dictionary raws;            /* of their own: Python does not decode these */
+    Dictionary raws;            /* apart, as Python does not decode these */
     int32_t recent[NUM_STEADY]; /* the last id of each steady field, or -1 */
     int32_t recent_raw[NUM_RAW];
     int32_t expected[NUM_RAW][1 << EXPECTED_BITS]; /* by what came before; -1 is nothing */
