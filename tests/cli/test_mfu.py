@@ -50,7 +50,9 @@ def test_the_result_and_nothing_else(mfu, llama):
     lines = out.splitlines()
     assert lines[0].endswith("llama.json on 64 x a100-sxm-80")
     assert "MFU         58.2% of the peak" in lines
-    assert "a token     61.07 GFLOP of 8,192, by convention palm: 6N + 12LHQs" in lines
+    assert (
+        "a token     61.07 GFLOP at 8,192 a sequence, by convention palm: 6N + 12LHQs" in lines
+    )
     assert "derived     params = 8,030,261,248: counted from the shape" in lines
 
 

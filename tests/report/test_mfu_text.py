@@ -61,7 +61,7 @@ def test_a_run_is_a_line_a_figure():
         "throughput  190,272 tokens/s, 2,973 tokens/s per GPU",
         "cost        93.43 GPU-hours per billion tokens, 0.1869 USD per million tokens",
         "peak        312 TFLOP/s per GPU, dense bf16",
-        "a token     61.07 GFLOP of 8,192, by convention palm: 6N + 12LHQs",
+        "a token     61.07 GFLOP at 8,192 a sequence, by convention palm: 6N + 12LHQs",
         "counted     causal=full, attn_bwd=2x, embed=in, moe=active",
         "N           8,030,261,248 parameters",
         "derived     head_dim = 128: hidden / heads",

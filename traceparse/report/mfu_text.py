@@ -79,7 +79,7 @@ def _basis(answer: Answer, run: Calculated) -> Iterator[tuple[str, str]]:
     job = answer.job
     found = CONVENTIONS[run.convention]
     yield "peak", f"{_rate(run.peak_flop_per_s)} per GPU, dense {job.dtype}"
-    context = f" of {job.seq:,}" if job.seq else ""
+    context = f" at {job.seq:,} a sequence" if job.seq else ""
     text = f"{_flop(run.flop_per_token)}{context}, by convention {found.name}: {found.formula}"
     yield "a token", text
     yield "counted", counts_of(job.model, job.convention)
