@@ -143,3 +143,20 @@ def test_written_ranks_are_short_and_lose_none(ranks):
     shown = {rank for run in runs for rank in range(int(run[0]), int(run[-1]) + 1)}
     assert shown <= ranks
     assert len(shown) + int(rest.removesuffix(" more").replace(",", "") or 0) == len(ranks)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (190_272.0, "190,272"),
+        (1000, "1,000"),
+        (999.96, "1000"),
+        (58.2, "58.2"),
+        (0.18686, "0.1869"),
+        (0.0, "0"),
+        (-1234.5, "-1,234"),
+        (1.5e16, "15,000,000,000,000,000"),
+    ],
+)
+def test_figures_have_four_digits_or_all_before_the_point(value, text):
+    assert units.format_figure(value) == text

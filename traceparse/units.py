@@ -13,6 +13,7 @@ __all__ = [
     "UNKNOWN",
     "format_bytes",
     "format_count",
+    "format_figure",
     "format_ms",
     "format_ns",
     "format_number_of",
@@ -61,6 +62,11 @@ def format_bytes(count: int | None) -> str:
 def format_count(count: int | None) -> str:
     """Write a count with its thousands apart: ``1,234``."""
     return UNKNOWN if count is None else f"{count:,}"
+
+
+def format_figure(value: float) -> str:
+    """Write a number with four digits, or all before the point: ``0.1869``, ``190,272``."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def format_number_of(count: int, what: str) -> str:
