@@ -25,7 +25,7 @@ class Op:
 
     @property
     def args(self) -> Mapping[str, Any]:
-        return self.event["args"]
+        return dict(self.event["args"])
 
     @property
     def start(self) -> int:
@@ -148,7 +148,11 @@ def owned(op: Op) -> list[Mapping[str, Any]]:
 
 def counted(ops: Sequence[Op]) -> list[Op]:
     """Return the operators whose work counts, of a trace with devices."""
-    working = {op for op in ops if op.is_countable and owned(op)}
+    working = {
+        op
+        for op in ops
+        if op.is_countable and any(event["cat"] == "kernel" for event in owned(op))
+    }
     return [op for op in ops if op in working and not working.intersection(below(op))]
 
 

@@ -10,7 +10,7 @@ from traceparse.rank.nesting import NOTHING, enclosing, nearest
 
 def _enclosing(spans) -> list[int]:
     starts, ends = (np.array(column, np.int64) for column in zip(*spans, strict=True))
-    return enclosing(starts, ends).tolist()
+    return [int(place) for place in enclosing(starts, ends)]
 
 
 @pytest.mark.parametrize(

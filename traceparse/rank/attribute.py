@@ -5,8 +5,8 @@ thread passes by in order of start, so what encloses what is known, and of a run
 when it has ended.
 
 A kernel is owned by the innermost counted operator around its launch. Of counted operators in
-one another the innermost that owns device events counts, and those around it do not: one
-product has several names (``aten::matmul``, ``aten::mm``), and works once.
+one another the innermost that owns kernels counts, and those around it do not: one product has
+several names (``aten::matmul``, ``aten::mm``), and works once.
 """
 
 from __future__ import annotations

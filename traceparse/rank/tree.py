@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from traceparse.intervals import Int64s
 from traceparse.ordered import Rows
+from traceparse.rank.classify import COPY
 from traceparse.rank.nesting import NOTHING, enclosing, nearest
 
 __all__ = ["Bools", "Is", "Tree"]
@@ -41,8 +42,9 @@ class Is:
 class Tree:
     """Rows of one thread; places in them stand for the rows.
 
-    Fields of ``rows`` are ``start``, ``end``, ``is_event``, ``call`` (``NOTHING`` of operators
-    without formula) and ``flags`` (of operators: :class:`Is`).
+    Fields of ``rows`` are ``start``, ``end``, ``is_event``, ``kind`` (of device events),
+    ``call`` (``NOTHING`` of operators without formula) and ``flags`` (of operators:
+    :class:`Is`).
     """
 
     rows: Rows
@@ -101,10 +103,10 @@ class Tree:
         return found
 
     def worked_on_device(self) -> Bools:
-        """Which operators own device events?"""
+        """Which operators own kernels? A memset alone is no work of theirs."""
         found = np.zeros(self.rows.size, np.bool_)
-        events = ~self.is_op
-        for above in (self.owners[events], self.callers[events]):
+        kernels = ~self.is_op & (self.rows["kind"] != COPY)
+        for above in (self.owners[kernels], self.callers[kernels]):
             found[above[above != NOTHING]] = True
         return found
 

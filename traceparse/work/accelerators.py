@@ -193,10 +193,10 @@ def load_file(path: Path) -> tuple[Accelerator, ...]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"{path}: {reason}; give --accelerator a TOML file") from error
-    except msgspec.DecodeError as error:  # also what fails validation
-        raise InputError(f"{path}: {one_line(error)}; {how}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text, so no TOML; {how}") from error
+    except (ValueError, RecursionError) as error:  # what msgspec and tomllib raise
+        raise InputError(f"{path}: {one_line(error)}; {how}") from error
 
 
 def parse_peak(text: str) -> tuple[Dtype, float]:
