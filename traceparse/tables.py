@@ -155,7 +155,8 @@ TABLES = _by_name(
     ),
     Table(
         "annotations",
-        "one named range on the host: steps, record_function, gloo collectives",
+        "one named range on the host: steps, record_function, gloo collectives, Python's calls "
+        "that recompute",
         (_START, _END, _NAME, _CATEGORY, _PID, _TID, _RANK),
     ),
     Table(

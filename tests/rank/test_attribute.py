@@ -227,6 +227,35 @@ def test_forward_inside_backward_without_one_to_repeat_is_said(tmp_path):
     )
 
 
+FRAME = "torch/utils/checkpoint.py(1500): recompute_fn"
+
+
+@pytest.mark.parametrize(
+    ("frame", "around", "again"),
+    [
+        ((41, 20), (40, 30), True),
+        ((41, 20), None, True),
+        ((41, 2), (40, 30), False),
+        ((40, 40), (42, 20), False),  # a node of the graph inside it runs backward
+    ],
+)
+def test_pythons_stack_says_what_repeats(tmp_path, frame, around, again):
+    """Without a number of autograd's, or a forward to compare it with."""
+    events = [
+        span("python_function", FRAME, *frame),
+        *([engine(*around)] if around else []),
+        mm(45, 9),
+        launch(46, correlation=2),
+        kernel(60, 5, correlation=2),
+        launch(58, correlation=3),  # in the frame, and in no operator
+        kernel(70, 5, correlation=3),
+    ]
+    made = digest(read_trace(write(tmp_path / "rank0.json", events)))
+    assert [row.recompute_flop for row in made.operators] == [60 if again else 0]
+    inside = bool(around and around[0] + around[1] > 58)
+    assert made.devices[0].kernels.unattributed_count == (0 if inside else 1)
+
+
 def test_what_tells_too_little_is_said_once(tmp_path):
     blind = [op(10, 20), op(11, 9), op(40, 5), op(50, 5)]  # the last launches nothing
     calls = [launch(12, correlation=1), launch(25, correlation=2), launch(41, correlation=3)]

@@ -54,16 +54,18 @@ _LAST = 1  # the order of events: that of operators is negative
 class Attributed(NamedTuple):
     """Some rows of one thread: operators and device events, mixed; those that are done, once.
 
-    ``parents`` has the place of the innermost operator around each, ``owners`` that of the
+    ``operators`` has the place of the innermost operator around each, ``owners`` that of the
     innermost countable one, ``NOTHING`` where there is none. ``counts`` are operators whose
-    work counts; ``is_missed`` those that worked and could not be counted.
+    work counts; ``is_missed`` those that worked and could not be counted. ``is_in_frame`` is
+    what Python's stack says to be recomputation, where it was recorded.
     """
 
     rows: Rows
-    parents: Int64s
+    operators: Int64s
     owners: Int64s
     counts: Bools
     is_recompute: Bools
+    is_in_frame: Bools
     is_outside_engine: Bools
     is_missed: Bools
     is_done: Bools
@@ -108,6 +110,20 @@ class Attribution:
             end=ends[kept],
             call=calls[kept],
             flags=flags[kept],
+        )
+
+    def add_frames(self, frames: ArrowTable, threads: npt.NDArray[np.int32]) -> None:
+        """Add Python's calls that repeat a forward: rows of ``annotations``."""
+        ends = frames["end_ns"].to_numpy()
+        self._rows.add(
+            ends.size,
+            thread=threads,
+            start=frames["start_ns"].to_numpy(),
+            order=-ends,
+            row=NOTHING,
+            end=ends,
+            call=NOTHING,
+            flags=int(Is.FRAME),
         )
 
     def add_events(
@@ -158,10 +174,11 @@ class Attribution:
         tree.learn_work(has_worked)
         return Attributed(
             rows=tree.rows,
-            parents=tree.parents,
+            operators=tree.operators,
             owners=tree.owners,
             counts=tree.counts(has_worked),
             is_recompute=tree.is_recompute,
+            is_in_frame=tree.is_in_frame,
             is_outside_engine=tree.engines == NOTHING,
             is_missed=tree.is_missed(has_worked),
             is_done=tree.are_done(until_ns, is_pending),

@@ -130,6 +130,7 @@ class _Passage:
         else:
             self._see_devices(trace)
         self._see_launches()
+        self._owners.add_frames(trace.kept["annotations"])
         self._owners.add_ops(trace.kept["ops"])
         self.tally = Tally(
             self._owners.signatures, self._segments, len(self._names), on_host=on_host

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from traceparse.ingest import Kept
+from traceparse.ingest import FRAME, Kept
 from traceparse.rank.attribute import OP_COLUMNS, Attributed, Attribution
 from traceparse.rank.link import UNLINKED, Linked, Links
+from traceparse.rank.rows import rows_where
 from traceparse.rank.signatures import Signatures
 from traceparse.rank.threads import Threads
 from traceparse.rank.works import Work, keys_of
@@ -66,6 +69,14 @@ class Owners:
             kind=events["kind"],
             flags=events["flags"],
         )
+
+    def add_frames(self, annotations: Kept) -> None:
+        """Add what repeats a forward, as far as Python's stacks were recorded."""
+        for part in annotations.parts("start_ns", "end_ns", "category", "pid", "tid"):
+            is_frame = rows_where(part, "category", lambda texts: pc.equal(texts, FRAME))
+            if is_frame.any():
+                frames = part.filter(pa.array(is_frame))
+                self._attribution.add_frames(frames, self._threads.of(frames))
 
     def add_ops(self, ops: Kept) -> None:
         """Add all operators."""

@@ -35,6 +35,7 @@ class Runs(NamedTuple):
     launched_ns: Int64s
     hints: npt.NDArray[np.uint16]
     is_recompute: npt.NDArray[np.bool_]
+    is_in_frame: npt.NDArray[np.bool_]
     is_outside_engine: npt.NDArray[np.bool_]
     halves: tuple[Floats, Floats]
     events: Rows
@@ -52,6 +53,7 @@ def runs_on_host(part: Attributed) -> Runs:
         launched_ns=own["start"],
         hints=np.zeros(own.size, np.uint16),
         is_recompute=part.is_recompute[places],
+        is_in_frame=part.is_in_frame[places],
         is_outside_engine=part.is_outside_engine[places],
         halves=_halves(own["end"] - own["start"]),
         events=part.rows[:0],
@@ -79,6 +81,7 @@ def runs_on_devices(part: Attributed) -> Runs:
         launched_ns=events["start"][first],
         hints=hints,
         is_recompute=part.is_recompute[places],
+        is_in_frame=part.is_in_frame[places],
         is_outside_engine=part.is_outside_engine[places],
         halves=(upper, lower),
         events=events,

@@ -93,13 +93,14 @@ class _Owned:
             self.launched_ns[linked.events["row"]] = linked.launched_ns
             owners.add_linked(linked)
         if num:
+            owners.add_frames(trace.kept["annotations"])
             owners.add_ops(trace.kept["ops"])
         for part in owners.parts():
             self._add(part)
 
     def _add(self, part: Attributed) -> None:
-        inside = part.rows["is_event"] & part.is_done & (part.parents != NOTHING)
-        self._ops[part.rows["row"][inside]] = part.rows["row"][part.parents[inside]]
+        inside = part.rows["is_event"] & part.is_done & (part.operators != NOTHING)
+        self._ops[part.rows["row"][inside]] = part.rows["row"][part.operators[inside]]
         runs = runs_on_devices(part)
         events = runs.events["row"]
         self._ops[events] = runs.rows[runs.run_of]

@@ -156,7 +156,7 @@ class Tally:
 
     def _add_kernels(self, part: Attributed) -> None:
         rows = part.rows
-        inside = rows["is_event"] & part.is_done & (part.parents != NOTHING)
+        inside = rows["is_event"] & part.is_done & (part.operators != NOTHING)
         kernels = rows[inside & (rows["kind"] != COPY)]
         for device in np.unique(kernels["device"]).tolist():
             own = kernels[kernels["device"] == device]
@@ -177,6 +177,7 @@ class Tally:
                 segments,
                 runs.hints,
                 runs.is_recompute,
+                runs.is_in_frame,
                 runs.is_outside_engine,
             ]
         )
@@ -187,17 +188,17 @@ class Tally:
         for key, num, up, low in zip(
             alike.tolist(), nums.tolist(), upper.tolist(), lower.tolist(), strict=True
         ):
-            *alike_in, is_recompute, is_outside_engine = key
+            *alike_in, is_recompute, is_in_frame, is_outside_engine = key
             one = _Alike(*alike_in)
             time_ns = (int(up) << HALF) + int(low)
-            if is_recompute:
+            if is_recompute and not is_in_frame:
                 again = self._again[one]
                 again[0] += num
                 again[1] += time_ns
                 continue
             if is_outside_engine:
                 self._forward.add(one.call)
-            self._add(one, num, time_ns, is_recompute=False)
+            self._add(one, num, time_ns, is_recompute=bool(is_recompute))
 
     def _add(self, alike: _Alike, num: int, time_ns: int, *, is_recompute: bool) -> None:
         signature = self._signatures[alike.call]

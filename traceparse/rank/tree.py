@@ -36,6 +36,7 @@ class Is:
     AROUND_CALL: Final = np.uint16(64)  # around anything but detaches
     AROUND_DETACH: Final = np.uint16(128)
     AROUND_VAGUE: Final = np.uint16(256)  # around one that worked and told too little
+    FRAME: Final = np.uint16(512)  # no operator, but Python's call that repeats a forward
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,18 @@ class Tree:
         return nearest(self.parents, self._has(Is.ENGINE))
 
     @cached_property
+    def operators(self) -> Int64s:
+        """The innermost operator around each row: what is around it and no frame."""
+        return nearest(self.parents, ~self._has(Is.FRAME))
+
+    @cached_property
+    def is_in_frame(self) -> Bools:
+        """Whether Python's stack says that it repeats a forward."""
+        frames = nearest(self.parents, self._has(Is.FRAME))
+        found: Bools = (frames != NOTHING) & (frames > self.engines)
+        return found
+
+    @cached_property
     def is_recompute(self) -> Bools:
         """Whether it runs forward inside of backward.
 
@@ -95,6 +108,10 @@ class Tree:
         below it is forward. Any other unpacks a saved tensor in the node that needs it, and
         forward is what is recorded anew for a backward (torch/utils/checkpoint.py).
         """
+        return self.is_in_frame | self._runs_forward
+
+    @cached_property
+    def _runs_forward(self) -> Bools:
         forward = self._has(Is.FORWARD)
         innermost = np.where(forward, np.arange(forward.size), nearest(self.parents, forward))
         inside = self.engines != NOTHING
