@@ -63,6 +63,20 @@ def _op_of_other_shapes(number: int) -> bytes:
     )
 
 
+def _product(number: int, start: int, dur: int) -> bytes:
+    """Return an operator of its own shapes, with its launch and its kernel."""
+    shapes = b'"Input Dims": [[%d, 3], [3, 5]], "Input type": ["float", "float"]' % (number + 1)
+    op = (
+        b'{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": %d, '
+        b'"dur": %d, "args": {%s}}' % (start, dur, shapes)
+    )
+    call = (
+        b'{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, '
+        b'"ts": %d, "dur": 1, "args": {"correlation": %d}}' % (start + 1, number + 1)
+    )
+    return b",\n".join((op, call, kernel(number)))
+
+
 # -- events that are all kept, so memory is in proportion to them
 
 hostile("2.5 million kernels without launches")(_many(5 * MB // 2, kernel))
@@ -98,6 +112,12 @@ hostile("100,000 operators with shapes of 5,000 letters")(
 )
 hostile("30,000 operators with shapes of many brackets")(
     _many(30_000, lambda n: _op_with(b'"Input Dims": [%d%s]' % (n, b", [[]]" * 680)))
+)
+hostile("1 million operators, each of other shapes, with a kernel")(
+    _many(MB, lambda n: _product(n, 100 + 4 * n, 3))
+)
+hostile("1 million operators in one another, each with a kernel")(
+    _many(MB, lambda n: _product(n, 100 + 4 * n, 20 * MB - 8 * n))
 )
 hostile("1 million streams")(_many(MB, lambda n: kernel(n, stream=n)))
 hostile("1 million documents in one file", status=1, words=_REFUSED)(
