@@ -14,6 +14,7 @@ from typing import TypeVar
 import traceparse
 from traceparse.errors import InputError, Note
 from traceparse.rank import DeviceDigest, RankDigest
+from traceparse.run.basis import choose
 from traceparse.run.report import DeviceReport, Report, RunInfo, StepReport
 from traceparse.run.summary import summarize
 from traceparse.units import rank_ranges
@@ -73,17 +74,17 @@ def assemble(
     devices = [_device(digest, device, steps) for digest in used for device in digest.devices]
     if steps is not None:
         _require_steps(used, devices, steps)
-    summary, about_summary = summarize(devices)
+    basis = choose(devices)
     return Report(
         generator={"name": "traceparse", "version": traceparse.__version__},
         run=run,
-        summary=summary,
+        summary=summarize(devices, basis),
         notes=(
             *notes,
             *about_run,
             *doubled,
             *(note for digest in ordered for note in digest.notes),
-            *about_summary,
+            *basis.notes,
             *(
                 Note("not_computed", f"{field} is not computed by this version")
                 for field in _NOT_COMPUTED
