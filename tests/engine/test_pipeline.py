@@ -13,6 +13,7 @@ from traceparse.errors import InputError, NotATraceError, StrictError, UsageErro
 
 def _codes(report) -> set[str]:
     usual = {"not_computed", "no_step_markers", "native_engine_missing"}
+    usual |= {"work_unknown", "model_flop_unknown", "peak_unknown"}
     return {note.code for note in report.notes} - usual
 
 

@@ -36,7 +36,7 @@ def test_a_device_that_the_table_knows(make):
     assert accelerator["source"] == "table of accelerators, found by name (confidence high)"
     assert accelerator["peak_flop_per_s"]["bf16"] == 989.4 * TERA
     assert accelerator["hbm_bytes_per_s"] == 3350e9
-    assert "accelerator_unknown" not in said(report)
+    assert "peak_unknown" not in said(report)
 
 
 def test_the_entry_of_a_device_is_found_by_its_id(make):
@@ -50,7 +50,7 @@ def test_entries_without_their_id_are_used_where_they_agree(make):
     assert job(make, alike).run.accelerator["id"] == "h100-sxm"
     report = job(make, ({**H100, "id": 4}, {**A100, "id": 5}))
     assert report.run.accelerator is None
-    assert said(report)["accelerator_unknown"] == [
+    assert said(report)["peak_unknown"] == [
         "the traces name several devices ('NVIDIA A100-SXM4-80GB', 'NVIDIA H100 80GB HBM3') "
         f"and do not tell which one ran; {HOW_TO_ADD}"
     ]
@@ -63,7 +63,7 @@ def test_an_unknown_device_has_flop_per_s_and_neither_hfu_nor_mfu(make):
     assert use["achieved_flop_per_s"] == 1_000_000 / 100e-9
     assert (use["hfu"], use["mfu"], use["waterfall"]) == (None, None, None)
     assert said(report) == {
-        "accelerator_unknown": [
+        "peak_unknown": [
             f"no accelerator in the table is this one: 'Frobnicator 9'; {HOW_TO_ADD}"
         ]
     }
@@ -74,7 +74,7 @@ def test_a_trace_that_tells_no_device_is_said_once(make):
         0, make.device(make.step(1, make.times(compute=1))), world_size=2, told=()
     )
     report = make.report(digest, renamed(digest, 1))
-    assert said(report)["accelerator_unknown"] == [
+    assert said(report)["peak_unknown"] == [
         f"the traces do not tell which device they are of; {HOW_TO_ADD}"
     ]
 
@@ -152,7 +152,7 @@ def test_the_users_word_counts_before_the_traces_and_is_said_to(make):
 def test_naming_an_entry_that_cannot_be_trusted_unlocks_nothing(make):
     report = job(make, (), flop=1_000_000, accelerator="mi308x")
     assert report.utilization["hfu"] is None
-    assert said(report)["accelerator_unknown"] == [
+    assert said(report)["peak_unknown"] == [
         "--accelerator mi308x names an entry without a peak that can be trusted (`traceparse "
         "accelerators mi308x` says why), which naming it does not change: give --peak "
         "bf16=TFLOPS too"

@@ -105,17 +105,17 @@ class PeakFinder:
             )
         elif identified is not None:
             for doubt in identified.doubts:
-                self._note("accelerator_unknown", doubt)
+                self._note("peak_unknown", doubt)
         elif told:
             names = ", ".join(sorted({repr(_name(entry)) for entry in told})[:4])
             self._note(
-                "accelerator_unknown",
+                "peak_unknown",
                 f"the traces name several devices ({names}) and do not tell which one ran; "
                 f"{HOW_TO_ADD}",
             )
         else:
             self._note(
-                "accelerator_unknown",
+                "peak_unknown",
                 f"the traces do not tell which device they are of; {HOW_TO_ADD}",
             )
 
@@ -125,7 +125,7 @@ class PeakFinder:
         if entry.needs_user_override and identified.how is None:
             if not self._asked.peak_flop_per_s:
                 self._note(
-                    "accelerator_unknown",
+                    "peak_unknown",
                     f"--accelerator {entry.id} names an entry without a peak that can be "
                     f"trusted (`traceparse accelerators {entry.id}` says why), which naming it "
                     f"does not change: give --peak bf16=TFLOPS too",
