@@ -27,12 +27,14 @@ __all__ = [
     "headline",
     "measured_devices",
     "operators_of",
+    "operators_title",
     "premises",
     "why_unknown",
 ]
 
 _NAME_LIMIT = 60
 _SHAPES_LIMIT = 90
+_DTYPE_LIMIT = 12  # of ours; a formula of others may say anything
 
 # notes that say why a figure is missing, the first cause first
 _REASONS = (
@@ -94,14 +96,15 @@ def premises(report: Report) -> Iterator[str]:
         told = ", ".join(
             f"{name.replace('_', ' ')} {value}".rstrip() for name, value in conventions.items()
         )
-        said.append(f"work counted with {told}")
+        said.append(f"counted with {told}")
     if line := "; ".join(filter(None, said)):
-        yield line
+        yield line[0].upper() + line[1:]
     if run.accelerator is not None:
         name = run.accelerator["id"] or run.accelerator["name"] or "a device without a name"
         peak = run.accelerator["peak_flop_per_s"].get(run.reference_dtype)
-        rate = f": {format_flop_per_s(peak)} in {run.reference_dtype}" if peak else ""
-        yield f"peak of {name}{rate}; {run.accelerator['source']}"
+        told = "unknown" if peak is None else format_flop_per_s(peak)
+        rate = f": {told} in {run.reference_dtype}" if run.reference_dtype else ""
+        yield f"Peak of {name}{rate}; {run.accelerator['source']}"
 
 
 def measured_devices(devices: Sequence[DeviceReport]) -> list[DeviceReport]:
@@ -119,7 +122,7 @@ def operators_of(rows: Sequence[Mapping[str, Any]], most: int) -> list[Operator]
         Operator(
             name=visible(row["op"], _NAME_LIMIT),
             shapes=visible(row["shapes"], _SHAPES_LIMIT),
-            dtype=visible(row["dtype"], _NAME_LIMIT),
+            dtype=visible(row["dtype"])[:_DTYPE_LIMIT],
             count=format_count(row["count"]),
             time=format_ms(row["time_ns"], decimals),
             rate=format_tflop(row["flop_per_s"]),
@@ -129,6 +132,12 @@ def operators_of(rows: Sequence[Mapping[str, Any]], most: int) -> list[Operator]
         )
         for row in shown
     ]
+
+
+def operators_title(operators: Sequence[Operator]) -> str:
+    """Say what the operators are sorted by: time above their roofs, where any is known."""
+    is_known = any(one.lost != UNKNOWN for one in operators)
+    return "Operators that lose most" if is_known else "Operators that take most"
 
 
 def cost_lines(cost: Mapping[str, Any] | None) -> Iterator[str]:
@@ -146,7 +155,7 @@ def cost_lines(cost: Mapping[str, Any] | None) -> Iterator[str]:
         for name, usd in sorted(
             cost["lost_usd_per_step"].items(), key=lambda item: item[1], reverse=True
         )
-        if usd
+        if usd > 0
     )
     if lost:
-        yield f"of that, a step: {lost}"
+        yield f"Lost of it to {lost}"

@@ -16,6 +16,7 @@ from traceparse.report.peak import (
     headline,
     measured_devices,
     operators_of,
+    operators_title,
     premises,
     why_unknown,
 )
@@ -36,15 +37,15 @@ _FEWEST_FOR_NAMES = 12  # columns that an operator's name and shapes need at lea
 
 
 def render_findings(report: Report, console: Console, *severities: str) -> None:
-    """Print the findings of some severities, a line each; errors in red."""
-    for finding in report.findings or ():
-        severity = finding["severity"]
-        if severity in severities:
-            texts = (finding["title"], finding["evidence"], finding["advice"])
-            style = "bold red" if severity == "error" else "yellow"
-            say(
-                console, visible(": ".join(texts)), style, lead=f"{severity}:", lead_style=style
-            )
+    """Print the findings of some severities, errors in red; the same advice only once."""
+    found = [one for one in report.findings or () if one["severity"] in severities]
+    for advice in dict.fromkeys(one["advice"] for one in found):
+        for one in found:
+            if one["advice"] == advice:
+                style = "bold red" if one["severity"] == "error" else "yellow"
+                text = visible(f"{one['title']}: {one['evidence']}")
+                say(console, text, style, lead=f"{one['severity']}:", lead_style=style)
+        say(console, visible(advice), lead="  so", lead_style="dim")
 
 
 def render_peak(report: Report, console: Console) -> None:
@@ -136,7 +137,7 @@ def _print_operators(rows: Sequence[Mapping[str, Any]], console: Console) -> Non
         return
     console.print()
     of_what = " the whole file: ms, TFLOP/s, and % of the roof"
-    say(console, of_what, lead="Operators that lose most", lead_style="bold")
+    say(console, of_what, lead=operators_title(operators), lead_style="bold")
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for title in ("lost", "time", "runs", "TFLOP/s", "roof"):
         table.add_column(title, justify="right", no_wrap=True, header_style="bold")
