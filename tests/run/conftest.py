@@ -134,7 +134,7 @@ def three_kernels(make: Maker) -> RankDigest:
     )
 
 
-def renamed(digest: RankDigest, rank: int) -> RankDigest:
+def renamed(digest: RankDigest, rank: int | None) -> RankDigest:
     """The same trace, as another rank's."""
     return replace(
         digest,

@@ -113,3 +113,26 @@ def test_declared_flop_that_exceed_what_ran_are_a_warning(make):
 def test_nothing_is_found_of_a_device_without_a_peak(make):
     digest = one_step(make, make.work(flop=10**15), told=(), operators=(make.operator(flop=9),))
     assert make.report(digest).findings == []
+
+
+def test_work_without_any_time_is_found_too(make):
+    digest = one_step(make, make.work(flop=100), counted=0)
+    (finding,) = make.report(digest).findings
+    assert finding["evidence"] == "there are FLOP, but their kernels took no time"
+
+
+def test_files_of_unknown_rank_are_counted(make):
+    fast = one_step(make, make.work(flop=990 * BF16))
+    slow = one_step(make, make.work(flop=BF16))
+    unknown = [renamed(digest, None) for digest in (fast, slow)]
+    assert (
+        make.report(*unknown).findings[0]["title"].startswith("matrix products of 1 file are")
+    )
+
+
+def test_a_declared_hfu_that_cannot_be_is_an_error(make):
+    step = make.step(1, make.times(compute=1_000), told=False)
+    asked = {"tokens_per_step": 1e3, "params": 140_000, "recompute": "full"}
+    report = make.report(make.digest(0, make.device(step)), peak={"bf16": 989.4e12}, **asked)
+    assert report.utilization["hfu"] > 1 > report.utilization["mfu"]
+    assert found(report) == [("error", "faster_than_peak")]

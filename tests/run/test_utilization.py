@@ -162,7 +162,12 @@ def test_without_shapes_hfu_is_that_of_the_declared_hardware_flop(make):
     report = make.report(digest, **asked)
     use = report.utilization
     assert (use["mfu"], use["hfu"], use["executed_flop"]) == (0.2, None, None)
-    use = make.report(digest, **asked, recompute="full").utilization
+    full = make.report(digest, **asked, recompute="full")
+    assert said(full)["work_unknown"] == [
+        "the traces of rank 0 tell no operators with shapes: HFU is that of the declared 8ND, "
+        "and the waterfall is unknown"
+    ]
+    use = full.utilization
     assert use["hfu"] == pytest.approx(0.2 * 4 / 3)
     assert (use["executed_flop"], use["waterfall"]) == (None, None)
     assert report.run.reference_dtype == "bf16"
@@ -371,3 +376,10 @@ def test_splitting_a_job_by_rank_changes_nothing(own, at):
         peak={"fp8": 624e12},
     )
     assert several.utilization == one.utilization
+
+
+def test_a_waterfall_needs_to_know_how_long_counted_kernels_took(make):
+    step = make.step(1, make.times(compute=100), make.work(flop=AT_PEAK), counted=None)
+    report = make.report(make.digest(0, make.device(step)))
+    assert (report.utilization["hfu"], report.utilization["waterfall"]) == (0.01, None)
+    assert "waterfall_unknown" in said(report)

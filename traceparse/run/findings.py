@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -21,6 +23,10 @@ _SHORT = 60
 _WRONG_PREMISE = (
     "the device is another, or the peak of a partition or of another power limit applies "
     "(--accelerator, --peak), or FLOP are counted by another convention than they ran"
+)
+_WRONG_COUNT = (
+    "a count that shapes only bound is too high, or fp32 ran as tf32: give --peak fp32=TFLOPS "
+    "with the peak of tf32 if it did"
 )
 
 
@@ -64,34 +70,48 @@ def _faster_than_peak(
             return
         ranks = sorted({rank for rank, _ in beyond if rank is not None})
         where = f"rank {rank_ranges(ranks)}" if ranks else format_number_of(len(beyond), "file")
-        worst = max(excess for _, excess in beyond)
-    ratio, is_certain = worst
-    if is_certain:
-        advice = _WRONG_PREMISE
-    else:
-        advice = (
-            "a count that shapes only bound is too high, or fp32 ran as tf32: give --peak "
-            "fp32=TFLOPS with the peak of tf32 if it did"
-        )
+        worst = max((excess for _, excess in beyond), key=lambda excess: excess.ratio)
     yield _finding(
         "faster_than_peak",
-        "error" if is_certain else "warning",
+        "error" if worst.is_certain else "warning",
         f"matrix products of {where} are faster than the device can be",
-        f"their kernels reach {format_ratio(float(ratio))} of the peak while they run",
-        advice,
+        worst.words,
+        _WRONG_PREMISE if worst.is_certain else _WRONG_COUNT,
     )
 
 
-def _excess(use: Use) -> tuple[Fraction, bool] | None:
-    """How many times the peak did kernels reach, and is that beyond doubt?"""
-    room_ns = use.tally.span_ns if use.tally.counted_ns is None else use.tally.counted_ns
+@dataclass(frozen=True, slots=True)
+class _Excess:
+    """Work that needs ``ideal_ns`` at the peak, and was done in ``room_ns``."""
+
+    ideal_ns: Fraction
+    room_ns: int
+    is_certain: bool
+
+    @property
+    def ratio(self) -> float:
+        return float(self.ideal_ns / self.room_ns) if self.room_ns else math.inf
+
+    @property
+    def words(self) -> str:
+        if not self.room_ns:
+            return "there are FLOP, but their kernels took no time"
+        return f"their kernels reach {format_ratio(self.ratio)} of the peak while they run"
+
+
+def _excess(use: Use) -> _Excess | None:
+    """Did kernels do more than the peak allows, and is that beyond doubt?"""
+    tally = use.tally
+    room_ns = tally.span_ns if tally.counted_ns is None else tally.counted_ns
     least_ns = use.least_ns_at(_spec)
-    if room_ns and least_ns is not None and least_ns > room_ns:
-        return least_ns / room_ns, True
+    if tally.works is None:
+        least_ns = use.executed_ns  # as declared
+    if least_ns is not None and least_ns > room_ns:
+        return _Excess(least_ns, room_ns, is_certain=True)
     executed_ns = use.executed_ns
-    is_spec = all(peaks.flop_per_s == peaks.spec_flop_per_s for peaks in use.tally.num_steps)
-    if room_ns and is_spec and executed_ns is not None and executed_ns > room_ns:
-        return executed_ns / room_ns, False
+    is_spec = all(peaks.flop_per_s == peaks.spec_flop_per_s for peaks in tally.num_steps)
+    if is_spec and executed_ns is not None and executed_ns > room_ns:
+        return _Excess(executed_ns, room_ns, is_certain=False)
     return None
 
 

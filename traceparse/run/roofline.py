@@ -7,9 +7,10 @@ at the bandwidth. Bytes are the least that any implementation moves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from traceparse.rank import OperatorWork, RankDigest
@@ -20,12 +21,23 @@ __all__ = ["Row", "rows_of"]
 
 
 @dataclass(slots=True)
+class _Sums:
+    """Runs on devices of the same peaks; ``roof_`` sums what takes longer, run by run."""
+
+    flop: int = 0
+    num_bytes: int = 0
+    roof_flop: int = 0
+    roof_bytes: int = 0
+    maybe_tf32_flop: int = 0
+
+
+@dataclass
 class Row:
     """All runs of one operator with the same shapes in the same data type, in all files.
 
-    Times at the roof are summed file by file, so that they are right for devices that differ;
-    one that is not known leaves the sum unknown. ``shortest_ns`` sums, over all runs, how long
-    the shortest kernel of their file took. ``least_ns`` is at the peak that nothing exceeds.
+    Summed by the peaks of their devices, so that times at the roof are right where devices
+    differ; one that is not known (``None``) leaves them unknown. ``shortest_ns`` sums, over all
+    runs, how long the shortest kernel of their file took.
     """
 
     op: str
@@ -36,11 +48,8 @@ class Row:
     time_ns: int = 0
     flop: int = 0
     num_bytes: int = 0
-    compute_ns: Fraction | None = field(default_factory=Fraction)
-    memory_ns: Fraction | None = field(default_factory=Fraction)
-    roof_ns: Fraction | None = field(default_factory=Fraction)
     shortest_ns: int | None = 0
-    least_ns: Fraction | None = field(default_factory=Fraction)
+    sums: dict[Peaks | None, _Sums] = field(default_factory=dict)
 
     def add(self, work: OperatorWork, peaks: Peaks | None, shortest_ns: int | None) -> None:
         """Add the runs of one file."""
@@ -49,17 +58,67 @@ class Row:
         self.time_ns += work.time_ns
         self.flop += work.flop
         self.num_bytes += work.least_bytes
-        compute = _ns(work.flop, peaks.flop_per_s.get(work.dtype) if peaks else None)
-        memory = _ns(work.least_bytes, peaks.bytes_per_s if peaks else None)
-        roof = compute if compute is None or memory is None else max(compute, memory)
-        self.compute_ns = _plus(self.compute_ns, compute)
-        self.memory_ns = _plus(self.memory_ns, memory)
-        self.roof_ns = _plus(self.roof_ns, roof)
-        self.least_ns = _plus(self.least_ns, _least_ns(work, peaks))
         if self.shortest_ns is not None:
             self.shortest_ns = (
                 None if shortest_ns is None else self.shortest_ns + work.count * shortest_ns
             )
+        sums = self.sums.setdefault(peaks, _Sums())
+        sums.flop += work.flop
+        sums.num_bytes += work.least_bytes
+        sums.maybe_tf32_flop += work.flop if work.is_maybe_tf32 else 0
+        if peaks is not None and self._is_slowed_by_memory(work, peaks):
+            sums.roof_bytes += work.least_bytes
+        else:
+            sums.roof_flop += work.flop
+
+    def _is_slowed_by_memory(self, work: OperatorWork, peaks: Peaks) -> bool:
+        rate, bandwidth = peaks.flop_per_s.get(self.dtype), peaks.bytes_per_s
+        if rate is None or bandwidth is None:
+            return False
+        return work.least_bytes / bandwidth > work.flop / rate
+
+    @cached_property
+    def compute_ns(self) -> Fraction | None:
+        """How long it takes at the peaks."""
+        return self._total(lambda peaks, sums: _ns(sums.flop, peaks.flop_per_s.get(self.dtype)))
+
+    @cached_property
+    def memory_ns(self) -> Fraction | None:
+        """How long it takes at the bandwidths."""
+        return self._total(lambda peaks, sums: _ns(sums.num_bytes, peaks.bytes_per_s))
+
+    @cached_property
+    def roof_ns(self) -> Fraction | None:
+        """How long it takes at the roofs: only those of compute where no bandwidth is known."""
+        return self._total(self._roof_ns)
+
+    @cached_property
+    def least_ns(self) -> Fraction | None:
+        """How long it must take, at peaks that nothing exceeds.
+
+        What may have run as tf32 may have taken as little as that needs.
+        """
+        return self._total(self._least_ns)
+
+    def _roof_ns(self, peaks: Peaks, sums: _Sums) -> Fraction | None:
+        compute = _ns(sums.roof_flop, peaks.flop_per_s.get(self.dtype))
+        if compute is None or not sums.roof_bytes:
+            return compute
+        return _plus(compute, _ns(sums.roof_bytes, peaks.bytes_per_s))
+
+    def _least_ns(self, peaks: Peaks, sums: _Sums) -> Fraction | None:
+        rate = peaks.spec_flop_per_s.get(self.dtype)
+        if rate is None:
+            return None
+        fastest = max(rate, peaks.spec_flop_per_s.get("tf32", rate))
+        maybe = sums.maybe_tf32_flop
+        return _plus(_ns(sums.flop - maybe, rate), _ns(maybe, fastest))
+
+    def _total(self, ns_of: Callable[[Peaks, _Sums], Fraction | None]) -> Fraction | None:
+        total: Fraction | None = Fraction(0)
+        for peaks, sums in self.sums.items():
+            total = _plus(total, ns_of(peaks, sums) if peaks else None)
+        return total
 
     @property
     def lost_ns(self) -> Fraction | None:
@@ -133,11 +192,3 @@ def _ns(amount: int, per_s: float | None) -> Fraction | None:
 
 def _plus(total: Fraction | None, part: Fraction | None) -> Fraction | None:
     return None if total is None or part is None else total + part
-
-
-def _least_ns(work: OperatorWork, peaks: Peaks | None) -> Fraction | None:
-    """How long must these FLOP take? What may have run as tf32 may have taken as little."""
-    known: Mapping[str, float] = peaks.spec_flop_per_s if peaks else {}
-    dtypes = (work.dtype, "tf32") if work.is_maybe_tf32 else (work.dtype,)
-    limits = [known[dtype] for dtype in dtypes if dtype in known]
-    return _ns(work.flop, max(limits)) if work.dtype in known else None
