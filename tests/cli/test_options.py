@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from tests.traces import op, write
+from tests.traces import kernel, op, write
 from traceparse.cli import app
 from traceparse.cli.options import Told
 from traceparse.engine import analyze
@@ -172,3 +172,10 @@ def test_python_takes_no_other_word_for_a_peak(trace):
 def test_nothing_told_is_nothing_asked():
     given = {name: value for name, value in Told().arguments().items() if value is not None}
     assert given == {"ceiling": "spec"}
+
+
+def test_nothing_is_measured_for_traces_of_accelerators(tmp_path, threads):
+    path = write(tmp_path / "rank0.json", [kernel(1, 10)])
+    report = run(path, "--peak", "measured")
+    assert threads == []
+    assert "host_peak_unused" in {note["code"] for note in report["notes"]}

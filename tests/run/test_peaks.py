@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.run.conftest import A100, H100, V100, renamed
 from traceparse.errors import InputError, UsageError
-from traceparse.run import ask
+from traceparse.run import ask, assemble
 from traceparse.work.identify import HOW_TO_ADD
 
 TERA = 1e12
@@ -227,3 +229,28 @@ def test_the_measured_ceiling_replaces_the_data_sheet_where_there_is_one(make):
     assert message.startswith("HFU and MFU are achievable ones: bf16, fp8 on h100-sxm is")
     (message,) = said(job(make, (V100,), ceiling="mamf"))["ceiling_mamf"]
     assert message.startswith("--ceiling mamf changes nothing for v100-sxm2")
+
+
+def test_products_in_fp64_are_measured_against_matrix_units(make):
+    report = job(make, (H100,), dtype="fp64", flop=670_000)
+    assert report.utilization["hfu"] == 670_000 / (67_000 * 100)
+    assert report.run.accelerator["peak_flop_per_s"]["fp64"] == 67 * TERA
+    assert set(said(report)) == {"fp64_on_matrix_units"}
+    report = job(make, (V100,), dtype="fp64", flop=78_000)
+    assert (report.utilization["hfu"], said(report)) == (0.1, {})
+    given = job(make, (H100,), dtype="fp64", flop=3_400, peak={"fp64": 34 * TERA})
+    assert (given.utilization["hfu"], said(given)) == (0.001, {})
+
+
+def test_what_has_no_peak_at_all_has_no_ceiling(make):
+    assert "ceiling_mamf" not in said(job(make, (), ceiling="mamf"))
+
+
+def test_the_peak_of_the_host_is_for_the_host(make):
+    asked = replace(ask(peak={"fp32": 1e11, "bf16": 1e11}), is_host_peak=True)
+    step = make.step(1, make.times(compute=100), make.work("bf16", 98_940 * 100), counted=50)
+    digest = make.digest(0, make.device(step))
+    report = assemble([digest], asked=asked)
+    assert report.utilization
+    assert report.utilization["hfu"] == 0.1
+    assert said(report)["host_peak_unused"][0].startswith("--peak measured is the peak of")

@@ -10,12 +10,19 @@ from importlib import import_module
 from traceparse.rank import RankDigest
 from traceparse.run import Asked
 from traceparse.run.model import fact_of
+from traceparse.run.peaks import CPU
 
 __all__ = ["measured"]
 
 
 def measured(asked: Asked, digests: Sequence[RankDigest]) -> Asked:
-    """Measure with as many threads as each rank had, which only the traces can tell."""
+    """Measure with as many threads as each rank had, which only the traces can tell.
+
+    Where no trace is of the host's own work, there is nothing to measure for.
+    """
+    asked = replace(asked, is_host_peak=True)
+    if not any(device.device == CPU for digest in digests for device in digest.devices):
+        return asked
     facts = [digest.header.facts for digest in digests]
     recorded = fact_of("num_threads", facts, [])
     there = os.cpu_count() or 1

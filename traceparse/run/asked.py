@@ -29,7 +29,8 @@ class Asked:
     """What the user gave, checked; by default nothing.
 
     ``accelerator`` is the one entry that was named, ``known`` the table to identify devices
-    with. ``peak_flop_per_s`` overrides any table, and ``peak_source`` says where it is from.
+    with. ``peak_flop_per_s`` overrides any table, and ``peak_source`` says where it is from;
+    with ``is_host_peak`` it is only that of the host, which was measured.
     ``model_flop_per_step`` and ``hardware_flop_per_step`` are of the whole job.
     """
 
@@ -37,6 +38,7 @@ class Asked:
     known: tuple[Accelerator, ...] = field(default_factory=accelerators)
     peak_flop_per_s: Mapping[str, float] = field(default_factory=dict)
     peak_source: str = _BY_USER
+    is_host_peak: bool = False
     ceiling: Ceiling = "spec"
     model_flop_per_step: Fraction | None = None
     hardware_flop_per_step: Fraction | None = None

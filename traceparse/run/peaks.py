@@ -16,9 +16,10 @@ from traceparse.run.asked import Asked
 from traceparse.work import Identified, identify
 from traceparse.work.identify import HOW_TO_ADD
 
-__all__ = ["PeakFinder", "Peaks", "about_ceiling", "accelerator_of"]
+__all__ = ["CPU", "MATRIX_FP64", "PeakFinder", "Peaks", "about_ceiling", "accelerator_of"]
 
 CPU = "cpu"
+MATRIX_FP64 = "fp64_tensor"
 _LONGEST_NAME = 80
 
 
@@ -61,6 +62,7 @@ class PeakFinder:
     def of(self, digest: RankDigest, device: DeviceDigest) -> Peaks:
         """Return what a device can do at most; no peak is there where that is not known."""
         told = _told(digest, device)
+        given = self._given(device)
         identified = self._identified(told)
         name = next((text for entry in told if (text := _name(entry))), "")
         if device.device == CPU:
@@ -68,10 +70,22 @@ class PeakFinder:
             if self._asked.accelerator is None:
                 identified = None
         if identified is None or identified.accelerator is None:
-            self._say_unknown(name, told, identified)
+            if not given:
+                self._say_unknown(name, told, identified)
         else:
-            self._say_doubts(identified)
-        return self._interned(self._peaks(name, identified))
+            self._say_doubts(identified, given)
+        return self._interned(self._peaks(name, identified, given))
+
+    def _given(self, device: DeviceDigest) -> Mapping[str, float]:
+        """Return the peaks that the user gave for such a device."""
+        if not self._asked.is_host_peak or device.device == CPU:
+            return self._asked.peak_flop_per_s
+        self._note(
+            "host_peak_unused",
+            "--peak measured is the peak of this host's processor, and these traces are of "
+            "accelerators, so it is not used for them",
+        )
+        return {}
 
     def _identified(self, told: Sequence[Mapping[str, Any]]) -> Identified | None:
         """Identify a device by all entries that may be it, if they agree."""
@@ -95,8 +109,6 @@ class PeakFinder:
     def _say_unknown(
         self, name: str, told: Sequence[Mapping[str, Any]], identified: Identified | None
     ) -> None:
-        if self._asked.peak_flop_per_s:
-            return
         if name == CPU:
             self._note(
                 "peak_unknown",
@@ -119,11 +131,11 @@ class PeakFinder:
                 f"the traces do not tell which device they are of; {HOW_TO_ADD}",
             )
 
-    def _say_doubts(self, identified: Identified) -> None:
+    def _say_doubts(self, identified: Identified, given: Mapping[str, float]) -> None:
         entry = identified.accelerator
         assert entry is not None
         if entry.needs_user_override and identified.how is None:
-            if not self._asked.peak_flop_per_s:
+            if not given:
                 self._note(
                     "peak_unknown",
                     f"--accelerator {entry.id} names an entry without a peak that can be "
@@ -133,36 +145,38 @@ class PeakFinder:
             return
         for doubt in identified.doubts:
             # a peak that the user gave is what such a doubt asks for
-            if not (self._asked.peak_flop_per_s and doubt.endswith(HOW_TO_ADD)):
+            if not (given and doubt.endswith(HOW_TO_ADD)):
                 self._note("accelerator_doubtful", f"{entry.id}: {doubt}")
 
     def _note(self, code: str, message: str) -> None:
         self._notes[Note(code, message)] = None
 
-    def _peaks(self, name: str, identified: Identified | None) -> Peaks:
-        given = self._asked.peak_flop_per_s
+    def _peaks(
+        self, name: str, identified: Identified | None, given: Mapping[str, float]
+    ) -> Peaks:
         entry = identified and identified.accelerator
         table: dict[str, float] = {}
         mamf: dict[str, float] = {}
         if identified is not None:
             table |= {str(dtype): peak for dtype, peak in identified.peak_flop_per_s.items()}
             mamf |= {str(dtype): peak for dtype, peak in identified.mamf_flop_per_s.items()}
+        if MATRIX_FP64 in table:  # only products are counted, and those run there
+            table["fp64"] = max(table.get("fp64", 0), table[MATRIX_FP64])
         mamf = {dtype: rate for dtype, rate in mamf.items() if dtype not in given}
         spec = {**table, **given}
         used = {**spec, **mamf} if self._asked.ceiling == "mamf" else spec
         return Peaks(
             id=entry.id if entry else None,
             name=name or (entry.names[0] if entry else ""),
-            source=self._source(identified),
+            source=self._source(identified, given),
             flop_per_s=used,
             spec_flop_per_s=spec,
             mamf_flop_per_s=mamf,
             bytes_per_s=identified.hbm_bytes_per_s if identified else None,
         )
 
-    def _source(self, identified: Identified | None) -> str:
+    def _source(self, identified: Identified | None, given: Mapping[str, float]) -> str:
         said = []
-        given = self._asked.peak_flop_per_s
         if identified is not None and identified.accelerator is not None:
             how = identified.how or "name, given by the user"
             certain = identified.confidence or identified.accelerator.confidence

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from traceparse.errors import Note
 from traceparse.rank import KernelCounts
+from traceparse.run.peaks import MATRIX_FP64, Peaks
 from traceparse.run.utilization import Use
 from traceparse.units import format_percent, format_ratio, rank_ranges
 
@@ -47,8 +48,16 @@ def about_use(use: Use, silent: Sequence[int | None]) -> Iterator[Note]:
 
 
 def _about_peaks(use: Use) -> Iterator[Note]:
-    """Name each data type that ran and has no peak, where the device has any."""
+    """Name each data type that ran and has no peak of its own, where the device has any."""
     works = use.tally.works or {}
+    if any(
+        dtype == "fp64" and work.flop and _is_on_matrix_units(peaks)
+        for (dtype, peaks), work in works.items()
+    ):
+        yield Note(
+            "fp64_on_matrix_units",
+            f"products in fp64 are measured against the peak of {MATRIX_FP64}, where they run",
+        )
     total = sum(work.flop for work in works.values())
     for (dtype, peaks), work in works.items():
         if not work.flop or dtype in peaks.flop_per_s or not peaks.flop_per_s:
@@ -59,6 +68,10 @@ def _about_peaks(use: Use) -> Iterator[Note]:
             f"{format_percent(work.flop, total)} of the FLOP ran: HFU and MFU are unknown; "
             f"give --peak {dtype}=TFLOPS if there is one",
         )
+
+
+def _is_on_matrix_units(peaks: Peaks) -> bool:
+    return peaks.flop_per_s.get("fp64") == peaks.flop_per_s.get(MATRIX_FP64, 0)
 
 
 def _about_bounds(use: Use) -> Iterator[Note]:
