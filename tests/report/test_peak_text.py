@@ -134,10 +134,10 @@ def test_what_is_not_known_at_all_is_one_line_that_says_why(used, make):
         Note("model_flop_unknown", "no model FLOP"),
     )
     bare = replace(used, utilization=nothing, roofline=None, cost=None, notes=notes)
-    assert lines(render_peak, bare) == ["", "Where 100% of the peak goes no shapes"]
+    assert lines(render_peak, bare) == ["", "Where 100% of the peak goes  unknown: no shapes"]
     assert lines(render_peak, replace(bare, notes=())) == [
         "",
-        "Where 100% of the peak goes the notes say why",
+        "Where 100% of the peak goes  unknown: the notes say why",
     ]
     assert lines(render_peak, replace(bare, utilization=None)) == []
 

@@ -54,7 +54,8 @@ def render_peak(report: Report, console: Console) -> None:
         return
     console.print()
     if not has_figures(report):
-        say(console, visible(why_unknown(report)), "dim", lead=_TITLE, lead_style="bold")
+        text = visible(f"unknown: {why_unknown(report)}")
+        say(console, text, "dim", lead=f"{_TITLE} ", lead_style="bold")
     else:
         say(console, visible(headline(report)), lead=f"{_TITLE} ", lead_style="bold")
         for line in premises(report):
