@@ -171,10 +171,28 @@ def test_rates_have_their_unit():
     [
         (1234.5, "$1,234.50"),
         (0.12345, "$0.123"),
-        (0.0012345, "$0.001234"),
+        (0.0012345, "$0.0012"),
+        (6.6e-8, "$0.000000066"),
         (0.0, "$0"),
         (None, "–"),
     ],
 )
 def test_money_is_written_with_cents_and_below_where_they_matter(usd, text):
     assert units.format_usd(usd) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (190_272.0, "190,272"),
+        (1000, "1,000"),
+        (999.96, "1000"),
+        (58.2, "58.2"),
+        (0.18686, "0.1869"),
+        (0.0, "0"),
+        (-1234.5, "-1,234"),
+        (1.5e16, "15,000,000,000,000,000"),
+    ],
+)
+def test_figures_have_four_digits_or_all_before_the_point(value, text):
+    assert units.format_figure(value) == text

@@ -142,7 +142,7 @@ def device_only(layout: str) -> Damaged:
     others = [name for name in trace.events if not name.startswith((*DEVICE, "row_", "end"))]
     trace = trace.without(*others)
     notes = ["device_events_unlinked", "no_step_markers"]
-    return damaged(write(trace, layout), trace, notes=notes)
+    return damaged(write(trace, layout), trace, notes=notes, gone=["work_unknown"])
 
 
 @kind(27, "host events only, of a job without an accelerator", EVENTS)

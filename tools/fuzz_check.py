@@ -41,6 +41,7 @@ __all__ = ["Broken", "Outcome", "Plan", "check", "plan_of"]
 T = TypeVar("T")
 
 _CALLS = "collective_args"
+_INPUTS = ["input_dims", "input_types", "concrete_inputs", "sequence_number", "forward_thread"]
 _GOOD = Path(__file__).resolve().parent.parent / "fixtures" / "hand" / "two-devices" / "py.json"
 _BLOCKS = (1 << 20, 1 << 20, 1 << 14, 1 << 10, 1 << 7, 61)
 _RAW_BLOCKS = (1 << 18, 1 << 12, 1 << 6, 5, 3, 2, 1)  # of the file, before it is inflated
@@ -272,9 +273,15 @@ def _plain(said: str) -> str:
 
 def _said(path: Path) -> str:
     try:
-        return json_text.render(analyze([path]))
+        return json_text.render(analyze([path])) + _said_of_inputs(path)
     except TraceparseError as error:
         return str(error)
+
+
+def _said_of_inputs(path: Path) -> str:
+    """Return what operators were given, which no report repeats letter by letter."""
+    tables = (found.tables["ops"].select(_INPUTS) for found in read_traces(path))
+    return "\n".join(str(table.to_pylist()) for table in tables)
 
 
 def _check_times(times: Times) -> None:

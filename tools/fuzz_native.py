@@ -2,8 +2,9 @@
 
 ``python tools/fuzz_native.py --seconds 600`` builds ``_scanner.c`` under AddressSanitizer and
 UndefinedBehaviorSanitizer and gives it mutated events, from any place on and cut off anywhere.
-What it takes is compared with what Python's JSON reader makes of it, decimals exact. A finding
-ends it: the sanitizer's report, or the text and the difference; the exit status is 1.
+What it takes is compared with what Python's JSON reader makes of it, decimals exact; the texts
+that are kept as they are, with those that the other engine keeps. A finding ends it: the
+sanitizer's report, or the text and the difference; the exit status is 1.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.fuzz_mutate import ON_BYTES, ON_JSON, read_seeds, text_of  # noqa: E402
+from traceparse.ingest.decode import decode_args, decode_block, kept_text  # noqa: E402
 from traceparse.ingest.native import Rows  # noqa: E402
 from traceparse.ingest.numbers import MISSING  # noqa: E402
 
-__all__ = ["Differs", "Tries", "main", "taken", "value_of"]
+__all__ = ["Differs", "Tries", "kept", "kept_by_python", "main", "taken", "value_of"]
 
 SOURCE = ROOT / "traceparse" / "ingest" / "_scanner.c"
 _SEEDS = [ROOT / "fixtures" / name for name in ("hand", "gloo-2rank", "fuzz")]
@@ -87,9 +89,35 @@ def value_of(event: dict[str, Any]) -> dict[str, Any]:
         "stream": _number(args.get("stream")),
         "correlation": _number(args.get("correlation")),
         "external": _number(args.get("external id") if external is None else external),
+        "sequence": _number(args.get("Sequence number")),
+        "forward": _number(args.get("Fwd thread id")),
         "unfinished": args.get("finished") is False,
         "call": any(args.get(key) is not None for key in _OF_CALLS),
     }
+
+
+def kept_by_python(events: bytes) -> list[tuple[str | None, ...]]:
+    """Return the texts that the other engine keeps of events as they are.
+
+    Raises
+    ------
+    Differs
+        It does not take them.
+    """
+    decoded = decode_block(events)
+    if decoded is None:
+        raise Differs("took what the other engine does not")
+    args, repaired = decode_args(decoded)
+    if repaired:
+        raise Differs(f"took what the other engine repairs: {repaired}")
+    return [
+        (
+            kept_text(each.input_dims, each.input_dims_old),
+            kept_text(each.input_types),
+            kept_text(each.concrete_inputs),
+        )
+        for each in args
+    ]
 
 
 # -- what the scanner says
@@ -126,14 +154,19 @@ class Tries:
         found = [taken(self, place) for place in range(row)]
         if found != [value_of(event) for event in events]:
             raise Differs(f"took {found}\nof {events}")
+        raws = [kept(self, place) for place in range(row)]
+        if raws != kept_by_python(inside):
+            raise Differs(f"kept {raws}\nof {events}")
 
 
 def taken(tries: Tries, row: int) -> dict[str, Any]:
     """Return what the scanner said of an event."""
     texts = [_loads(text) for text in tries.scanner.texts(0)]
-    ts, dur, stream, correlation, external, kind, *ids, flags = (
-        int(column[row]) for column in tries.columns[:-1]
+    columns = tries.columns
+    ts, dur, stream, correlation, external, sequence, forward, kind, *ids = (
+        int(column[row]) for column in columns[: columns._fields.index("dims")]
     )
+    flags = int(columns.flags[row])
     phase, category = tries.scanner.kinds(0)[kind]
     named = ("ph", "cat", "name", "pid", "tid", "device", "collective")
     values = (None if text < 0 else texts[text] for text in (phase, category, *ids))
@@ -144,9 +177,19 @@ def taken(tries: Tries, row: int) -> dict[str, Any]:
         "stream": stream if flags & 1 else None,
         "correlation": correlation if flags & 2 else None,
         "external": external if flags & 4 else None,
+        "sequence": sequence if flags & 64 else None,
+        "forward": forward if flags & 128 else None,
         "unfinished": bool(flags & 16),
         "call": bool(flags & 32),
     }
+
+
+def kept(tries: Tries, row: int) -> tuple[str | None, ...]:
+    """Return the texts that the scanner keeps of an event as they are."""
+    raws = tries.scanner.raws(0)
+    columns = tries.columns
+    ids = (int(each[row]) for each in (columns.dims, columns.types, columns.concretes))
+    return tuple(None if text < 0 else raws[text].decode() for text in ids)
 
 
 # -- texts to try

@@ -42,12 +42,6 @@ def _launched(number: int) -> bytes:
     return b",\n".join((launch(number), kernel(number)))
 
 
-_OP = (
-    b'{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 100.500, '
-    b'"dur": 5.250, "args": {"External id": 7}}'
-)
-
-
 def _op(number: int) -> bytes:
     return (
         b'{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": %d, "tid": "t%d", "ts": %d, '
@@ -55,11 +49,25 @@ def _op(number: int) -> bytes:
     )
 
 
+def _op_with(args: bytes) -> bytes:
+    return (
+        b'{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 100.500, '
+        b'"dur": 5.250, "args": {%s}}' % args
+    )
+
+
+def _op_of_other_shapes(number: int) -> bytes:
+    return _op_with(
+        b'"Input Dims": [[%d, 3], []], "Input type": ["t%d"], "Concrete Inputs": ["%d"]'
+        % (number, number, number)
+    )
+
+
 # -- events that are all kept, so memory is in proportion to them
 
 hostile("2.5 million kernels without launches")(_many(5 * MB // 2, kernel))
 hostile("1.5 million kernels, each with its launch")(_many(3 * MB // 2, _launched))
-hostile("3 million operators")(_many(3 * MB, lambda _: _OP))
+hostile("3 million operators")(_many(3 * MB, lambda _: _op_with(b'"External id": 7')))
 
 # -- texts and ids
 
@@ -81,6 +89,16 @@ hostile("1 million categories of launches")(
     _many(MB, lambda n: kernel(n, cat=f"cuda_runtime{n}"), KERNEL)
 )
 hostile("1 million processes and threads")(_many(MB, _op))
+hostile("2 million operators, each of other shapes")(_many(2 * MB, _op_of_other_shapes))
+hostile("100,000 operators with shapes of 4,000 letters")(
+    _many(MB // 10, lambda n: _op_with(b'"Input Dims": "%d%s"' % (n, b"x" * 4000)))
+)
+hostile("100,000 operators with shapes of 5,000 letters")(
+    _many(MB // 10, lambda n: _op_with(b'"Input Dims": "%d%s"' % (n, b"x" * 5000)))
+)
+hostile("30,000 operators with shapes of many brackets")(
+    _many(30_000, lambda n: _op_with(b'"Input Dims": [%d%s]' % (n, b", [[]]" * 680)))
+)
 hostile("1 million streams")(_many(MB, lambda n: kernel(n, stream=n)))
 hostile("1 million documents in one file", status=1, words=_REFUSED)(
     repeated(write_plain, b"", BEFORE + KERNEL + TAIL, b"", 300 * MB)

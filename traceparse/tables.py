@@ -77,6 +77,7 @@ _RANK = Column("rank", pa.int64(), "", "rank of the file; null where unknown", "
 _STEP = Column(
     "step", pa.int64(), "", "number of the step that launched it; null outside", "rank"
 )
+_AS_JSON = "as JSON, as the trace has it; null where not recorded, or longer than 4,096 bytes"
 
 _DEVICE_EVENTS = (
     _START,
@@ -96,7 +97,7 @@ _DEVICE_EVENTS = (
     Column("shapes", TEXT, "", "shapes of the operator's inputs", "work"),
     Column("dtype", TEXT, "", "data type the work is counted in", "work"),
     Column("flop", pa.int64(), "FLOP", "work of the operator, on its first kernel", "work"),
-    Column("bytes", pa.int64(), "byte", "least traffic of the operator", "work"),
+    Column("bytes", pa.int64(), "byte", "its least traffic, on its first kernel", "work"),
 )
 
 TIMES_COLUMNS = tuple(
@@ -132,11 +133,30 @@ TABLES = _by_name(
     Table(
         "ops",
         "one operator run on the host",
-        (_START, _END, _NAME, _CATEGORY, _PID, _TID, _EXTERNAL_ID, _RANK),
+        (
+            *(_START, _END, _NAME, _CATEGORY, _PID, _TID, _EXTERNAL_ID),
+            Column("input_dims", TEXT, "", f"sizes of the inputs, {_AS_JSON}"),
+            Column("input_types", TEXT, "", f"types of the inputs, {_AS_JSON}"),
+            Column("concrete_inputs", TEXT, "", f"values of inputs, {_AS_JSON}"),
+            Column(
+                "sequence_number",
+                pa.uint64(),
+                "",
+                "autograd's count; a backward operator has that of its forward",
+            ),
+            Column(
+                "forward_thread",
+                pa.uint64(),
+                "",
+                "thread of a backward operator's forward, as autograd counts them; else 0",
+            ),
+            _RANK,
+        ),
     ),
     Table(
         "annotations",
-        "one named range on the host: steps, record_function, gloo collectives",
+        "one named range on the host: steps, record_function, gloo collectives, Python's calls "
+        "that recompute",
         (_START, _END, _NAME, _CATEGORY, _PID, _TID, _RANK),
     ),
     Table(

@@ -7,12 +7,14 @@ means "a little".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 __all__ = [
     "UNKNOWN",
     "format_bytes",
     "format_count",
+    "format_figure",
     "format_flop_per_s",
     "format_ms",
     "format_ns",
@@ -67,6 +69,11 @@ def format_count(count: int | None) -> str:
     return UNKNOWN if count is None else f"{count:,}"
 
 
+def format_figure(value: float) -> str:
+    """Write a number with four digits, or all before the point: ``0.1869``, ``190,272``."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def format_number_of(count: int, what: str) -> str:
     """Write a count and what is counted: ``1 rank``, ``1,024 ranks``."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
@@ -107,7 +114,9 @@ def format_usd(usd: float | None) -> str:
         return UNKNOWN
     if not usd:
         return "$0"
-    return f"${usd:,.{2 if usd >= 1 else 3 if usd >= 0.01 else 6}f}"
+    # of tiny amounts the first two digits, however far behind the point
+    tiny = 1 - math.floor(math.log10(abs(usd)))
+    return f"${usd:,.{2 if usd >= 1 else 3 if usd >= 0.01 else tiny}f}"
 
 
 def rank_ranges(ranks: Sequence[int]) -> str:

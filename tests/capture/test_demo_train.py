@@ -44,6 +44,12 @@ def test_the_command_line_says_what_is_captured(tmp_path: Path) -> None:
     ]
     assert {"gloo:all_reduce", "aten::addmm", "Optimizer.step#AdamW.step"} <= set(names)
     assert trace["distributedInfo"]["backend"] == "gloo"
+    assert trace["traceparse"] == {
+        # without 4096 x 128 of the embedding
+        "params": sum(param.numel() for param in build_model().parameters()) - 4096 * 128,
+        "tokens_per_step": 8 * 64,
+        "num_threads": 1,
+    }
 
 
 def test_the_process_group_is_gone_after_a_failure(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 import traceparse
 from traceparse.capture import profile, profiler
 from traceparse.errors import CaptureError, MissingExtraError, UsageError
+from traceparse.ingest import read_trace
 
 
 @pytest.fixture(autouse=True)
@@ -179,6 +180,64 @@ def test_steps_that_are_no_contiguous_range_are_refused(tmp_path: Path, steps: A
         f"steps={steps!r}: needs one contiguous range of steps counted from 0, "
         "such as range(10, 13)"
     )
+
+
+def test_the_trace_says_what_is_known_of_the_job(tmp_path: Path) -> None:
+    known = {"model_flop_per_step": 2**63 - 1, "params": 16, "tokens_per_step": 4096}
+    prof = loop(tmp_path, 4, steps=range(1, 3), **known)
+    expected = {**known, "num_threads": torch.get_num_threads()}
+    assert read(prof.path)["traceparse"] == expected
+    assert prof.path is not None
+    assert gzip.decompress(prof.path.read_bytes()).count(b'"traceparse"') == 1
+    assert read_trace(prof.path).header.facts == expected
+
+
+def test_of_a_job_that_nothing_is_told_of_the_threads_are_known(tmp_path: Path) -> None:
+    num_threads = torch.get_num_threads()
+    with profile(tmp_path, steps=range(1, 3)) as prof:
+        prof.step()
+        prof.step()
+        torch.set_num_threads(1)
+        prof.step()
+    torch.set_num_threads(num_threads)
+    assert read(prof.path)["traceparse"] == {"num_threads": 1}
+
+
+def test_a_loop_that_ends_early_has_told_it(tmp_path: Path) -> None:
+    with profile(tmp_path, steps=range(1, 5), params=3) as prof:
+        prof.step()
+        work()
+    assert read(prof.path)["traceparse"]["params"] == 3
+
+
+@pytest.mark.parametrize("name", ["model_flop_per_step", "params", "tokens_per_step"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "7", 2**63], ids=repr)
+def test_what_is_told_of_the_job_are_whole_numbers(
+    tmp_path: Path, name: str, value: Any
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        profile(tmp_path, **{name: value})
+    assert str(caught.value) == (
+        f"{name}={value!r}: needs a whole number above 0 and below 2**63"
+    )
+
+
+def test_a_trace_that_cannot_be_told_of_the_job_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("kineto does not listen")
+
+    with profile(tmp_path, steps=range(2, 3), params=3) as prof:
+        for step in range(4):
+            if step == 2:  # not before: torch tells its own facts where the trace begins
+                monkeypatch.setattr(torch.profiler.profile, "add_metadata_json", broken)
+            prof.step()
+    assert "traceparse" not in read(prof.path)
+    assert caplog.messages == [
+        "traceparse: the trace does not say what is known of the job, training goes on: "
+        "RuntimeError: kineto does not listen"
+    ]
 
 
 def test_a_trace_that_is_there_already_is_not_replaced(tmp_path: Path) -> None:

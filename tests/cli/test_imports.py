@@ -30,6 +30,12 @@ def test_processes_load_what_they_need_and_no_more():
     )
 
 
+def test_who_counts_operators_does_not_load_the_calculator():
+    _not_loaded(
+        "import traceparse.work", {"traceparse.work.calculator", "traceparse.work.conventions"}
+    )
+
+
 @pytest.mark.slow
 def test_what_was_digested_before_is_shown_without_what_digests(tmp_path):
     for rank in range(2):

@@ -20,7 +20,14 @@ def _run(*words: str, **options) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     "words",
-    ["--version", "--help", "accelerators --help", "analyze --help", "demo --help"],
+    [
+        "--version",
+        "--help",
+        "accelerators --help",
+        "analyze --help",
+        "demo --help",
+        "mfu --help",
+    ],
 )
 def test_version_and_help_import_nothing_heavy(words):
     code = (

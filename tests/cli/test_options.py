@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -15,6 +13,7 @@ from traceparse.cli import app
 from traceparse.cli.options import Told
 from traceparse.engine import analyze
 from traceparse.errors import UsageError
+from traceparse.work.measured import Measured
 
 
 @pytest.fixture
@@ -87,8 +86,8 @@ def test_no_option_changes_what_is_digested(trace, tmp_path):
         ),
         (
             ["--accelerator", "a100"],
-            "--accelerator 'a100' names no single accelerator; give one of a100-sxm-40, "
-            "a100-sxm-80, a100-pcie-40, a100-pcie-80",
+            "--accelerator 'a100': that may be a100-sxm-40, a100-sxm-80, a100-pcie-40, "
+            "a100-pcie-80; give the one that it is",
         ),
     ],
 )
@@ -99,60 +98,41 @@ def test_bad_usage_is_status_2_in_words(trace, words, message):
     assert caught.value.exit_status == 2
 
 
-@pytest.fixture
-def counting(monkeypatch):
-    """Stand in for what counts a model's FLOP, which has tests of its own."""
-    model = ModuleType("traceparse.work.model")
-    conventions = ModuleType("traceparse.work.conventions")
-    loaded = SimpleNamespace(seq=4096)
-    asked: list[tuple[object, ...]] = []
-
-    def flop_per_token(given, convention, seq):
-        asked.append((given, convention, seq))
-        return 7
-
-    model.load_model = {Path("m.json"): loaded}.__getitem__  # type: ignore[attr-defined]
-    conventions.flop_per_token = flop_per_token  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "traceparse.work.model", model)
-    monkeypatch.setitem(sys.modules, "traceparse.work.conventions", conventions)
-    return loaded, asked
-
-
-def test_a_configuration_is_counted_by_a_convention(trace, counting):
-    loaded, asked = counting
-    words = ["--model", "m.json", "--tokens-per-step", "1e6"]
+def test_a_configuration_is_counted_by_a_convention(trace, tmp_path):
+    config = tmp_path / "m.toml"
+    config.write_text("params = 1_000\nlayers = 2\nheads = 3\nhead_dim = 5\nseq = 7\n")
+    words = ["--model", str(config), "--tokens-per-step", "1e6"]
     report = run(trace, *words)
-    assert report["utilization"]["model_flop"] == 7_000_000
-    assert report["run"]["conventions"]["model_flop"] == "palm"
-    run(trace, *words, "--seq", "8", "--convention", "megatron")
-    assert asked == [(loaded, "palm", 4096), (loaded, "megatron", 8)]
-    loaded.seq = None
-    with pytest.raises(UsageError) as caught:
+    # 6N + 12LHQs
+    assert report["utilization"]["model_flop"] == (6_000 + 12 * 2 * 3 * 5 * 7) * 10**6
+    assert report["run"]["conventions"]["model_flop"] == (
+        "palm (causal=full, attn_bwd=2x, embed=in, moe=active)"
+    )
+    longer = run(trace, *words, "--seq", "70")
+    assert longer["utilization"]["model_flop"] == (6_000 + 12 * 2 * 3 * 5 * 70) * 10**6
+    without = run(trace, *words, "--convention", "6nd")
+    assert without["utilization"]["model_flop"] == 6_000 * 10**6
+    config.write_text("params = 1_000\nlayers = 2\nheads = 3\nhead_dim = 5\n")
+    with pytest.raises(UsageError, match=r"needs seq \(--seq\), which the model does not say"):
         run(trace, *words)
-    assert str(caught.value) == "m.json: it has no sequence length; give --seq"
 
 
 @pytest.fixture
 def threads(monkeypatch):
     """Stand in for what measures a peak."""
-    module = ModuleType("traceparse.work.measured")
-    asked: list[int] = []
+    asked: list[int | None] = []
 
     def measure_peak(num_threads):
         asked.append(num_threads)
-        return SimpleNamespace(
-            peak_flop_per_s={"fp32": 5e10}, words="the fastest of 3 products"
-        )
+        return Measured({"fp32": 5e10}, 1, "the fastest of 3 products")
 
-    module.measure_peak = measure_peak  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "traceparse.work.measured", module)
+    monkeypatch.setattr("traceparse.engine.measured.measure_peak", measure_peak)
     return asked
 
 
-def test_the_peak_of_this_host_is_measured_and_said_to_be(trace, threads, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 4)
+def test_the_peak_of_this_host_is_measured_and_said_to_be(trace, threads):
     report = run(trace, "--peak", "measured")
-    assert threads == [4]
+    assert threads == [None]
     assert report["run"]["accelerator"] == {
         "id": None,
         "name": "cpu",
@@ -162,6 +142,14 @@ def test_the_peak_of_this_host_is_measured_and_said_to_be(trace, threads, monkey
         "hbm_bytes_per_s": None,
     }
     assert analyze(trace, peak="measured").to_dict() == report
+
+
+def test_it_is_measured_with_the_threads_of_a_rank(tmp_path, threads):
+    path = write(tmp_path / "rank0.json", [op(1, 10)], traceparse={"num_threads": 3})
+    assert run(path, "--peak", "measured")["run"]["accelerator"]["source"] == (
+        "fp32: the fastest of 3 products"
+    )
+    assert threads == [3]
 
 
 def test_python_takes_no_other_word_for_a_peak(trace):

@@ -9,6 +9,11 @@ ROOT = Path(__file__).resolve().parents[2]
 HAND = ROOT / "fixtures" / "hand"
 GLOO = ROOT / "fixtures" / "gloo-2rank"
 SHARED = Path(os.environ.get("TRACEPARSE_SHARED_TRACES", ROOT.parent / "shared" / "traces"))
+ROWS = Path(
+    os.environ.get(
+        "TRACEPARSE_SHARED_ROWS", ROOT.parent / "shared" / "data" / "published_rows.json"
+    )
+)
 
 _ENDINGS = (".json", ".json.gz", ".json.zst", ".tmp", ".bin")
 STORED = sorted(p for p in (ROOT / "fixtures").rglob("*") if p.name.endswith(_ENDINGS))

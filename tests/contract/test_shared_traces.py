@@ -6,13 +6,18 @@ import gzip
 import json
 import re
 import shutil
+from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from tests import oracle
 from tests.contract.places import SHARED
 from tests.contract.seen import partition_errors, seen
 from traceparse.engine import analyze
+from traceparse.ingest import FRAME, Kept, read_traces
+from traceparse.rank import digest
 
 BASE = re.compile(rb'"baseTimeNanoseconds":\s*(\d+)')
 SMALL_BYTES = 3_000_000
@@ -95,3 +100,57 @@ def test_a_missing_rank_is_named(tmp_path):
     report = analyze(tmp_path).to_dict()
     assert report["run"]["missing_ranks"] == [5]
     assert any("5" in note["message"] for note in report["notes"])
+
+
+OF_PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}
+
+
+def products(found):
+    """Add up the operators that the reference counts, by name."""
+    sums: dict[str, dict[str, int]] = {}
+    for row in found.operators:
+        if row.op in OF_PRODUCTS:
+            own = sums.setdefault(row.op, {"flop": 0, "kernel_time_ns": 0, "ops": 0})
+            own["flop"] += row.flop
+            own["kernel_time_ns"] += row.time_ns
+            own["ops"] += row.count
+    return sums
+
+
+@pytest.mark.parametrize("reference", REFERENCES, ids=lambda path: path.stem)
+def test_products_and_their_kernels_agree_with_reference(reference):
+    """Whichever link the reference goes by: here it is the place of the launch on the host."""
+    gemm = json.loads(reference.read_text())["gemm"]
+    if gemm is None:
+        pytest.skip("the reference has no figures of products: no shapes, or no device")
+    (trace,) = read_traces(trace_of(reference), rank=0)
+    assert products(digest(trace)) == gemm["by_op"]
+
+
+def without_stacks(trace):
+    marks = trace.kept["annotations"].table()
+    marks = marks.filter(pc.not_equal(marks["category"].cast(pa.string()), FRAME))
+    return replace(trace, kept={**trace.kept, "annotations": Kept.of(marks)})
+
+
+def test_the_checkpointed_blocks_of_a_resnet_are_recomputed():
+    """3 steps, 4 layers in a checkpoint each: what repeats is all but the stem and the head.
+
+    Python's stack and the structure of the graph tell the same.
+    """
+    (trace,) = read_traces(SHARED / "mi300x-resnet-act-checkpoint.json.gz", rank=0)
+    found = digest(trace)
+    assert trace.tables["annotations"]["category"].to_pylist().count(FRAME) == 3 * 4
+    again = sum(row.recompute_flop for row in found.operators)
+    total = sum(row.flop for row in found.operators)
+    assert (again, total) == (101_732_843_520, 421_185_208_320)
+    by_structure = digest(without_stacks(trace))
+    assert by_structure.operators == found.operators
+    forward = [row for row in found.operators if row.op in FORWARD]
+    repeated = {(row.shapes, row.count) for row in forward if row.is_recompute}
+    once = {(row.shapes, row.count) for row in forward if not row.is_recompute} - repeated
+    assert once == {("10x3x224x224, 64x3x7x7", 3), ("1000, 10x512, 512x1000", 3)}
+    assert len(repeated) == 10
+
+
+FORWARD = {"aten::miopen_convolution", "aten::addmm"}

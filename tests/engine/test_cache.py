@@ -88,6 +88,19 @@ def test_what_is_kept_is_that_of_the_file_as_it_is(trace, folder):
     assert get(folder, trace) is None
 
 
+def test_what_the_header_says_is_kept(tmp_path, folder):
+    header = {
+        "deviceProperties": [{"id": 0, "name": "NVIDIA H100", "numSms": 132}],
+        "traceparse": {"params": 10**9, "num_threads": 4},
+    }
+    path = write(tmp_path / "rank0.json", [kernel(1, 1)], **header)
+    put(folder, path)
+    (found,) = get(folder, path)
+    assert found.header == digested(path)[0].header
+    assert found.header.devices == tuple(header["deviceProperties"])
+    assert found.header.facts == header["traceparse"]
+
+
 def test_other_code_makes_other_digests(trace, folder, monkeypatch):
     put(folder, trace)
     monkeypatch.setattr(cache, "_code", lambda: b"changed")

@@ -144,6 +144,17 @@ def test_no_process_is_null():
     assert (tables["ops"][0]["pid"], tables["ops"][0]["tid"]) == (None, None)
 
 
+@pytest.mark.parametrize("extras", [frozenset(), EXTRAS])
+def test_pythons_calls_that_recompute_are_marks(extras):
+    mark = "torch/utils/checkpoint.py(1500): recompute_fn"
+    others = ["model.py(3): recompute_fn", f"{mark}s", "torch/utils/checkpoint.py(1): backward"]
+    events = [span("python_function", name, 1, 2) for name in (mark, *others)]
+    collector, tables = _collect(events, extras=extras)
+    (row,) = tables["annotations"]
+    assert (row["name"], row["category"]) == (mark, "python_function")
+    assert collector.skipped["python_function"] == (0 if extras else 3)
+
+
 def test_extras_are_read_when_asked_for():
     events = [
         span("python_function", "f", 1, 2),

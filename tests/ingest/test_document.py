@@ -229,10 +229,14 @@ def test_a_broken_event_in_a_file_that_breaks_off(tmp_path):
 
 
 def test_a_damaged_header_costs_no_event(tmp_path):
-    text = _kineto(EVENTS, before='\n "user": "a"b",\n "distributedInfo": {"rank": 3},')
+    before = (
+        '\n "user": "a"b",\n "traceparse": {"params": 5},\n "distributedInfo": {"rank": 3},'
+    )
+    text = _kineto(EVENTS, before=before)
     found, names = _read(tmp_path / "t.json", text)
     assert len(names) == len(EVENTS)
     assert found.header["distributedInfo"] == {"rank": 3}
+    assert found.header["traceparse"] == {"params": 5}
     assert found.damage == ["its header is damaged; what could be read of it is used"]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from traceparse.ingest.header import read_header, who
+from traceparse.work.device import read_device
 
 NOTHING = read_header({})
 
@@ -43,6 +44,93 @@ def test_what_is_missing_or_past_belief_is_unknown(found):
     assert header.device_names == ()
 
 
+def test_devices_say_what_is_made_something_of():
+    whole = {
+        "id": 0,
+        "name": "NVIDIA H100",
+        "totalGlobalMem": 85_000_000_000,
+        "computeMajor": 9,
+        "computeMinor": 0,
+        "maxThreadsPerMultiprocessor": 2048,
+        "warpSize": 32,
+        "numSms": 132,
+    }
+    header = read_header(
+        {"deviceProperties": [{**whole, "maxThreadsPerBlock": 1024}, {"id": "17"}, 5, {}]}
+    )
+    assert header.devices == (whole, {"id": "17"}, {})
+    assert set(read_by_work()) | {"id"} == set(whole)
+
+
+def read_by_work() -> set[str]:
+    """Return the keys that what is to be made of a device depends on."""
+    asked = set()
+
+    class Properties(dict[str, object]):
+        def get(self, key: str, default: object = None) -> object:
+            asked.add(key)
+            return default
+
+        def __contains__(self, key: object) -> bool:
+            asked.add(str(key))
+            return False
+
+    read_device(Properties())
+    return asked
+
+
+@pytest.mark.parametrize(
+    "odd", [2**63, -(2**63), True, None, 1.5, [1], {"a": 1}, "x" * 201], ids=str
+)
+def test_properties_past_belief_are_left_out(odd):
+    header = read_header({"deviceProperties": [{"name": odd, "numSms": odd, "id": 3}]})
+    assert header.devices == ({"id": 3},)
+
+
+def test_devices_have_an_end():
+    properties = [{"id": n, "name": "x" * 200} for n in range(1000)]
+    header = read_header({"deviceProperties": properties})
+    assert header.devices == tuple(properties[:64])
+    assert len(header.device_names) == 1000
+
+
+def test_facts_are_what_profile_was_told():
+    told = {"model_flop_per_step": 10**18, "params": 7, "tokens_per_step": 1, "num_threads": 8}
+    header = read_header({"traceparse": {**told, "learning_rate": 3}})
+    assert header.facts == told
+    assert read_header({}).facts == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "fact"),
+    [
+        *((1, 1), (2**63 - 1, 2**63 - 1), (3.0, 3)),
+        *(("1e15", 10**15), ("2.50e1", 25), ("0.5e1", 5)),  # the header's reader leaves texts
+    ],
+    ids=str,
+)
+def test_a_fact_is_a_whole_number_above_0(value, fact):
+    assert read_header({"traceparse": {"params": value}}).facts == {"params": fact}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(0, -1, 2**63, True, None, [1], 1.25, "1.5", "many", "", "NaN", "sNaN"),
+        *(float("inf"), float("nan"), "1e999999999", "1e-999999999", "-1e999999999"),
+        pytest.param(10**4000, id="4000 digits"),
+    ],
+    ids=str,
+)
+def test_what_is_none_is_left_out(value):
+    assert read_header({"traceparse": {"params": value}}).facts == {}
+
+
+@pytest.mark.parametrize("told", [None, [], "params", 5, {}], ids=str)
+def test_what_is_no_object_tells_nothing(told):
+    assert read_header({"traceparse": told}).facts == {}
+
+
 @pytest.mark.parametrize(
     ("name", "rank"),
     [
@@ -73,4 +161,5 @@ def test_texts_that_have_no_utf8_get_one():
     header = read_header(
         {"distributedInfo": {"backend": "x\ud800"}, "deviceProperties": [{"name": "y\ud801"}]}
     )
+    assert header.devices == ({"name": "y?"},)
     assert (header.backend, header.device_names) == ("x?", ("y?",))

@@ -244,7 +244,7 @@ def test_the_scanner_refuses_what_would_be_out_of_bounds():
         with pytest.raises(ValueError, match=r"bound|short|number"):
             scanner_type(columns, *limits)
     with pytest.raises((BufferError, TypeError)):
-        scanner_type([b""] * 13, 4, 16, 16, 1)
+        scanner_type([b""] * len(rows), 4, 16, 16, 1)
     scanner = scanner_type(rows, 4, 16, 64, 1)
     for at, row in ((-1, 0), (3, 0), (0, -1), (0, 5)):
         with pytest.raises(ValueError, match="no such place"):
@@ -254,6 +254,8 @@ def test_the_scanner_refuses_what_would_be_out_of_bounds():
     for first in (-1, 1):
         with pytest.raises(ValueError, match="no such"):
             scanner.texts(first)
+        with pytest.raises(ValueError, match="no such"):
+            scanner.raws(first)
         with pytest.raises(ValueError, match="no such"):
             scanner.kinds(first)
 

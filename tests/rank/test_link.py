@@ -3,6 +3,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 from tests.traces import copy, kernel, launch, write
 from traceparse import ordered
 from traceparse.ingest import read_trace
-from traceparse.rank.link import UNLINKED, Links, launches_of
+from traceparse.rank.link import UNLINKED, Links
 from traceparse.rank.rows import numbers_of
+from traceparse.rank.threads import Threads
 
 MAX = 2**64 - 1
 
@@ -20,19 +22,41 @@ def _kept(tmp_path, events):
     return read_trace(write(tmp_path / "rank0.json", events, baseTimeNanoseconds=0)).kept
 
 
-def _launched(tmp_path, events) -> list[int | None]:
+def _links(tmp_path, events) -> Links:
+    """Fill in all events; their threads count from 0."""
     kept = _kept(tmp_path, events)
-    found = launches_of(kept["device_events"], kept["launches"]).tolist()
-    return [None if at == UNLINKED else at for at in found]
+    links = Links()
+    num = 0
+    for part in kept["device_events"].parts("correlation"):
+        rows = np.arange(num, num + part.num_rows)
+        links.add_events(numbers_of(part, "correlation"), row=rows)
+        num += part.num_rows
+    threads = Threads()
+    for part in kept["launches"].parts("correlation", "start_ns", "name", "pid", "tid"):
+        links.add_calls(numbers_of(part, "correlation"), part, threads.of(part))
+    return links
+
+
+def _linked(tmp_path, events) -> list[tuple[int | None, int, bool]]:
+    """Return when each event was launched, by which thread, and whether in a graph."""
+    num = sum(event["cat"] != "cuda_runtime" for event in events)
+    found: list[tuple[int | None, int, bool]] = [(None, -1, False)] * num
+    for linked in _links(tmp_path, events).parts():
+        told = (column.tolist() for column in linked[1:])
+        for row, (at, thread, is_graph) in zip(
+            linked.events["row"].tolist(), zip(*told, strict=True), strict=True
+        ):
+            if at != UNLINKED:
+                found[row] = (at, thread, is_graph)
+    return found
+
+
+def _launched(tmp_path, events) -> list[int | None]:
+    return [at for at, _, _ in _linked(tmp_path, events)]
 
 
 def _num_unanswered(tmp_path, events) -> int:
-    kept = _kept(tmp_path, events)
-    links = Links()
-    for part in kept["device_events"].parts("correlation"):
-        links.add_events(numbers_of(part, "correlation"))
-    for part in kept["launches"].parts("correlation", "start_ns", "name"):
-        links.add_calls(part)
+    links = _links(tmp_path, events)
     nums = []
     for _ in range(2):  # as often as one likes
         for _ in links.parts():
@@ -63,6 +87,29 @@ def test_rows_are_linked_and_counted_a_few_at_a_time(tmp_path, monkeypatch):
     events += [launch(50 - n, correlation=9 - n) for n in range(8)]
     assert _launched(tmp_path, events) == [None, *(1000 * n for n in (43, 44, 45, 46))]
     assert _num_unanswered(tmp_path, events) == 4
+
+
+def test_the_thread_is_that_of_the_earliest_call(tmp_path, monkeypatch):
+    calls = [launch(9, correlation=5), launch(7, correlation=5), launch(8, correlation=6)]
+    for call, tid in zip(calls, (3, 4, 3), strict=True):
+        call["tid"] = tid
+    kernels = [kernel(100 + n, 1, correlation=5 + n % 2) for n in range(6)]
+    wanted = [(7000, 1, False), (8000, 0, False)] * 3
+    assert _linked(tmp_path, [*kernels, *calls]) == wanted
+    monkeypatch.setattr(ordered, "_RUN", 2)
+    monkeypatch.setattr(ordered, "_LEAST", 1)
+    assert _linked(tmp_path, [*kernels, *calls]) == wanted
+
+
+def test_what_a_graph_replays_says_so(tmp_path, monkeypatch):
+    events = [kernel(100 + n, 1, correlation=1 + n % 3) for n in range(6)]
+    names = ("hipGraphLaunch", "cuGraphLaunch", "cudaGraphInstantiate")
+    events += [launch(n, correlation=n, name=name) for n, name in enumerate(names, 1)]
+    wanted = [True, True, False] * 2
+    assert [is_graph for _, _, is_graph in _linked(tmp_path, events)] == wanted
+    monkeypatch.setattr(ordered, "_RUN", 2)
+    monkeypatch.setattr(ordered, "_LEAST", 1)
+    assert [is_graph for _, _, is_graph in _linked(tmp_path, events)] == wanted
 
 
 def test_many_kernels_of_one_graph_launch_share_it(tmp_path):

@@ -5,7 +5,14 @@ import numpy as np
 from tests.traces import annotation, kernel, span, step, write
 from traceparse.ingest import read_trace
 from traceparse.rank.link import UNLINKED
-from traceparse.rank.steps import Bounds, Marker, StepBounds, first_steps, markers
+from traceparse.rank.steps import (
+    Bounds,
+    Marker,
+    Segments,
+    StepBounds,
+    first_steps,
+    markers,
+)
 
 
 def _array(*values: int):
@@ -31,7 +38,7 @@ def test_markers_are_host_ranges_in_order_of_start(tmp_path):
 
 def _bounds(steps, events):
     """Return the intervals of steps: an event is (launch, start, end, is_compute)."""
-    found = StepBounds(steps, 1)
+    found = StepBounds(steps, Segments(steps), 1)
     for event in events:  # each on its own: the order in which they come must not matter
         launched, start, end, is_compute = ([value] for value in event)
         found.add(

@@ -25,6 +25,17 @@ def test_what_comes_out_is_what_went_in(digests):
     assert from_table(to_table([])) == []
 
 
+def test_what_a_trace_says_of_devices_and_job(tmp_path):
+    devices = [{"id": 0, "name": "é", "numSms": 132, "totalGlobalMem": 2**63 - 1}, {}]
+    facts = {"params": 2**63 - 1, "num_threads": 4}
+    path = write(
+        tmp_path / "rank0.json", [kernel(1, 5)], deviceProperties=devices, traceparse=facts
+    )
+    (found,) = [digest(trace) for trace in read_traces(path)]
+    assert (found.header.devices, found.header.facts) == (tuple(devices), facts)
+    assert from_table(to_table([found])) == [found]
+
+
 def test_sums_beyond_64_bits_and_any_name(tmp_path):
     events = [kernel(1 + n, 4e15, f"k{n}") for n in range(9)]
     path = write(tmp_path / "rank0.json", [*events, step(1, 0.5, 30), step(2, 40, 9)])

@@ -43,7 +43,12 @@ class Factory:
 
     def device(self, rank, device, window, steps=(), kernels=None) -> DeviceReport:
         counts = kernels or KernelCounts(
-            count=1_234, time_ns=5 * MS, unlinked_count=7, unlinked_time_ns=MS
+            count=1_234,
+            time_ns=5 * MS,
+            unlinked_count=7,
+            unlinked_time_ns=MS,
+            unattributed_count=9,
+            unattributed_time_ns=2 * MS,
         )
         return DeviceReport(rank, device, window, tuple(steps), counts)
 

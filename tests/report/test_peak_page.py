@@ -65,7 +65,7 @@ def test_findings_come_first(used, make):
 
 
 def test_what_is_unknown_is_said_with_its_reason(used, make):
-    notes = (Note("work_unknown", "no shapes"),)
+    notes = (Note("flop_unknown", "no shapes"),)
     bare = replace(
         used, utilization=dict.fromkeys(make.use()), roofline=None, cost=None, notes=notes
     )

@@ -130,7 +130,7 @@ def test_what_is_not_known_at_all_is_one_line_that_says_why(used, make):
     nothing = dict.fromkeys(make.use())
     notes = (
         Note("peak_unknown", "which device?"),
-        Note("work_unknown", "no shapes"),
+        Note("flop_unknown", "no shapes"),
         Note("model_flop_unknown", "no model FLOP"),
     )
     bare = replace(used, utilization=nothing, roofline=None, cost=None, notes=notes)

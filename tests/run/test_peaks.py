@@ -132,8 +132,8 @@ def test_an_accelerator_is_named_by_its_id_or_its_whole_name(make):
     with pytest.raises(UsageError) as caught:
         ask(accelerator="h100")
     assert str(caught.value) == (
-        "--accelerator 'h100' names no single accelerator; give one of h100-nvl, h100-pcie, "
-        "h100-sxm, h100-96-custom"
+        "--accelerator 'h100': that may be h100-nvl, h100-pcie, h100-sxm, h100-96-custom; "
+        "give the one that it is"
     )
     with pytest.raises(UsageError, match=r"^--accelerator 'h1000': no accelerator is called"):
         ask(accelerator="h1000")

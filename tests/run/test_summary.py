@@ -22,7 +22,7 @@ def summarize(devices):
 
 
 def _device(rank, *steps: StepReport) -> DeviceReport:
-    return DeviceReport(rank, 0, _times(0, compute=1), steps, KernelCounts(0, 0, 0, 0))
+    return DeviceReport(rank, 0, _times(0, compute=1), steps, KernelCounts(0, 0, 0, 0, 0, 0))
 
 
 def _step(number, times, *, open_ended=False) -> StepReport:

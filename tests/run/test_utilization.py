@@ -163,7 +163,7 @@ def test_without_shapes_hfu_is_that_of_the_declared_hardware_flop(make):
     use = report.utilization
     assert (use["mfu"], use["hfu"], use["executed_flop"]) == (0.2, None, None)
     full = make.report(digest, **asked, recompute="full")
-    assert said(full)["work_unknown"] == [
+    assert said(full)["flop_unknown"] == [
         "the traces of rank 0 tell no operators with shapes: HFU is that of the declared 8ND, "
         "and the waterfall is unknown"
     ]
@@ -172,7 +172,7 @@ def test_without_shapes_hfu_is_that_of_the_declared_hardware_flop(make):
     assert (use["executed_flop"], use["waterfall"]) == (None, None)
     assert report.run.reference_dtype == "bf16"
     assert said(report) == {
-        "work_unknown": [
+        "flop_unknown": [
             "the traces of rank 0 tell no operators with shapes, so FLOP, HFU and the "
             "waterfall are unknown: profile with record_shapes=True, which `traceparse "
             "capture` does"
@@ -191,9 +191,9 @@ def test_without_shapes_nothing_is_guessed(make):
     assert {name: value for name, value in use.items() if value is not None} == {}
     assert report.roofline is None
     assert report.run.conventions is None
-    assert set(said(report)) == {"work_unknown", "model_flop_unknown"}
+    assert set(said(report)) == {"flop_unknown", "model_flop_unknown"}
     report = make.report(make.digest(0, make.device(step)), model_flop_per_step=1e9)
-    assert set(said(report)) == {"work_unknown", "reference_dtype_unknown"}
+    assert set(said(report)) == {"flop_unknown", "reference_dtype_unknown"}
     assert (report.utilization["model_flop"], report.utilization["mfu"]) == (10**9, None)
 
 
@@ -206,7 +206,7 @@ def test_one_rank_without_shapes_leaves_the_run_unknown_and_is_named(make):
     )
     assert report.utilization["executed_flop"] is None
     assert report.devices[0].utilization["hfu"] == 0.01
-    assert said(report)["work_unknown"][0].startswith("the traces of rank 1 tell no operators")
+    assert said(report)["flop_unknown"][0].startswith("the traces of rank 1 tell no operators")
 
 
 def test_what_capture_recorded_is_used_if_all_ranks_agree(make, three_kernels):

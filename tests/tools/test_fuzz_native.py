@@ -15,9 +15,13 @@ from tools.fuzz_native import Differs, Tries
 from traceparse.ingest import native
 
 SCANNER: Any = native._scanner_type()
+INPUTS = {"Input Dims": [[2, 3], []], "Input type": ["float", ""], "Concrete Inputs": ["", "1"]}
 EVENTS = [
     kernel(1.5, 2, "k", correlation=7, **{"External id": 3, "finished": False}),
     op(3, 0.001, "é", **{"external id": 4}),
+    op(4, 1, "mm", **INPUTS, **{"Sequence number": 5, "Fwd thread id": 0}),
+    op(5, 1, "mm", **INPUTS, **{"Sequence number": -1, "Input dims": [7]}),
+    op(6, 1, "mm", **{"Input Dims": None, "Input dims": 5, "Input type": "a" * 5000}),
     step(1, 0, 9),
     {"ph": "i", "name": "n", "ts": None},
 ]
@@ -32,9 +36,9 @@ needs_scanner = pytest.mark.skipif(
 def test_what_the_scanner_takes_is_right():
     tries = Tries(SCANNER)
     tries.check(TEXT, 0)
-    assert (tries.num_taken, tries.statuses) == (4, {1})
+    assert (tries.num_taken, tries.statuses) == (7, {1})
     tries.check(TEXT[: TEXT.index(b'"i"')], 0)
-    assert (tries.num_taken, tries.statuses) == (7, {0, 1})
+    assert (tries.num_taken, tries.statuses) == (13, {0, 1})
 
 
 @needs_scanner
@@ -60,6 +64,15 @@ class Wrong:
         return getattr(self.right, name)
 
 
+class Altered(Wrong):
+    """A scanner that keeps another text than the one that is there."""
+
+    scan = property(lambda self: self.right.scan)
+
+    def raws(self, first):
+        return [raw.replace(b"[2, 3]", b"[2, 4]") for raw in self.right.raws(first)]
+
+
 class Lenient(Wrong):
     """A scanner that takes what is no JSON."""
 
@@ -71,6 +84,8 @@ class Lenient(Wrong):
 def test_what_is_wrong_is_found():
     with pytest.raises(Differs, match=r"(?s)took .*1600.*of .*1\.5"):
         Tries(Wrong).check(TEXT, 0)
+    with pytest.raises(Differs, match=r"(?s)kept .*\[\[2, 4\], \[\]\].*of .*\[2, 3\]"):
+        Tries(Altered).check(TEXT, 0)
     with pytest.raises(Differs, match="took what is no JSON: NaN"):
         Tries(Lenient).check(TEXT.replace(b"1.5", b"NaN"), 0)
 

@@ -248,6 +248,16 @@ def test_files_that_cannot_be_read(tmp_path):
         load_file(tmp_path / "bytes.toml")
 
 
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000])
+def test_a_value_past_belief_in_a_file_is_one_line(tmp_path, value):
+    path = tmp_path / "deep.toml"
+    path.write_text(f"generic_names = {value}")
+    with pytest.raises(InputError) as caught:
+        load_file(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert len(str(caught.value).splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "peak"),
     [

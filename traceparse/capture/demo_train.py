@@ -52,14 +52,18 @@ def train(out: Path, *, steps: range, num_steps: int, seed: int = 0) -> list[flo
     torch.manual_seed(seed)  # the same replica on every rank
     torch.distributed.init_process_group("gloo")
     try:
-        model = torch.nn.parallel.DistributedDataParallel(
-            build_model(), bucket_cap_mb=_BUCKET_MB
-        )
+        replica = build_model()
+        model = torch.nn.parallel.DistributedDataParallel(replica, bucket_cap_mb=_BUCKET_MB)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
         # Other data on every rank.
         random = torch.Generator().manual_seed(seed + 1 + torch.distributed.get_rank())
         losses = []
-        with profile(out, steps=steps) as prof:
+        with profile(
+            out,
+            steps=steps,
+            params=_num_params(replica),
+            tokens_per_step=_BATCH * _SEQ * torch.distributed.get_world_size(),
+        ) as prof:
             for _ in range(num_steps):
                 tokens = torch.randint(_VOCAB, (_BATCH, _SEQ), generator=random)
                 losses.append(_train_step(torch, model, optimizer, tokens))
@@ -79,6 +83,20 @@ def build_model() -> nn.Module:
         nn.Embedding(_VOCAB, _HIDDEN),
         nn.TransformerEncoder(layer, _LAYERS, enable_nested_tensor=False),
         nn.Linear(_HIDDEN, _VOCAB),
+    )
+
+
+def _num_params(replica: nn.Module) -> int:
+    """Return how many trainable parameters the activations are multiplied by.
+
+    Without the embedding: it only looks rows of its table up, which is no FLOP.
+    """
+    _embedding, *others = replica.children()
+    return sum(
+        param.numel()
+        for module in others
+        for param in module.parameters()
+        if param.requires_grad
     )
 
 

@@ -7,10 +7,11 @@ goes wrong in here stops it: the logger ``traceparse.capture`` says what was los
 from __future__ import annotations
 
 import gzip
+import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -58,11 +59,21 @@ class profile:  # noqa: N801 - called like a function, as torch.profiler.profile
         environment, else 0.
     overwrite
         Replace a trace of this rank that the directory already holds.
+    model_flop_per_step
+        FLOP that the model needs for one step of the whole job: forward and backward, on all
+        ranks together, without what is computed twice. MFU is this by time and peak.
+    params
+        Parameters of the model that activations are multiplied by, each counted once, however
+        many ranks hold a copy or a part of it.
+    tokens_per_step
+        Tokens that one step of the whole job trains on, on all ranks together. With ``params``,
+        they tell about how many FLOP the model needs.
 
     Raises
     ------
     UsageError
-        The steps are no contiguous range, or the rank is no rank.
+        The steps are no contiguous range, the rank is no rank, or a number that is told of the
+        job is no whole number above 0.
     CaptureError
         On entering: the directory already has a trace of this rank or cannot be made, or
         another profiler is running. Later nothing is raised.
@@ -79,9 +90,17 @@ class profile:  # noqa: N801 - called like a function, as torch.profiler.profile
         memory: bool = False,
         rank: int | None = None,
         overwrite: bool = False,
+        model_flop_per_step: int | None = None,
+        params: int | None = None,
+        tokens_per_step: int | None = None,
     ) -> None:
         if rank is not None and rank < 0:
             raise UsageError(f"rank={rank}: ranks count from 0")
+        self._facts = _checked(
+            model_flop_per_step=model_flop_per_step,
+            params=params,
+            tokens_per_step=tokens_per_step,
+        )
         self.path: Path | None = None  #: the trace, once it is written
         self._directory = Path(directory)
         self._steps = _contiguous(steps)
@@ -129,6 +148,7 @@ class profile:  # noqa: N801 - called like a function, as torch.profiler.profile
         if session is None:
             return
         with _training_goes_on():
+            self._tell_facts(session)
             session.step()
             if session.step_num < self._steps.stop:
                 self._session = session
@@ -146,6 +166,7 @@ class profile:  # noqa: N801 - called like a function, as torch.profiler.profile
         if session is None:
             return
         with _training_goes_on():
+            self._tell_facts(session)
             _leave(session)
             self._say_ended_early(session.step_num)
 
@@ -159,6 +180,18 @@ class profile:  # noqa: N801 - called like a function, as torch.profiler.profile
                 "choose another directory, or pass overwrite=True to replace it"
             )
         return target
+
+    def _tell_facts(self, session: Session) -> None:
+        """Let the trace say what is known of the job, under its key ``traceparse``.
+
+        While it records, and not before: until then, torch may have no profiler to tell. Told
+        again, it replaces what it was told.
+        """
+        if session.step_num not in self._steps:
+            return
+        with _training_goes_on("the trace does not say what is known of the job"):
+            facts = {**self._facts, "num_threads": _torch().get_num_threads()}
+            session.add_metadata_json("traceparse", json.dumps(facts))
 
     def _save(self, session: Session) -> None:
         with _training_goes_on():
@@ -194,12 +227,13 @@ def trace_name(rank: int) -> str:
 
 
 @contextmanager
-def _training_goes_on() -> Iterator[None]:
+def _training_goes_on(lost: str = "no trace was kept") -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever it is, training is worth more
         _log.warning(
-            "traceparse: no trace was kept, training goes on: %s",
+            "traceparse: %s, training goes on: %s",
+            lost,
             error if isinstance(error, TraceparseError) else _first_line(error),
         )
 
@@ -211,6 +245,18 @@ def _first_line(error: Exception) -> str:
 def _leave(session: Session) -> None:
     # Not stop(): only leaving also lets go of torch's count of steps and of its observers.
     session.__exit__(None, None, None)
+
+
+def _checked(**facts: object) -> Mapping[str, int]:
+    """Return the facts that are told, each a whole number above 0 that 64 bits hold."""
+    told = {}
+    for name, value in facts.items():
+        if value is None:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 1 << 63:
+            raise UsageError(f"{name}={value!r}: needs a whole number above 0 and below 2**63")
+        told[name] = value
+    return told
 
 
 def _contiguous(steps: object) -> range:

@@ -10,6 +10,7 @@ from traceparse import __version__
 from traceparse.cli.accelerators import accelerators
 from traceparse.cli.analyze import analyze
 from traceparse.cli.demo import demo
+from traceparse.cli.mfu import mfu
 from traceparse.cli.schema import schema
 
 __all__ = ["app"]
@@ -43,5 +44,6 @@ def traceparse(
 
 app.command()(analyze)
 app.command()(demo)
+app.command()(mfu)
 app.command()(accelerators)
 app.command()(schema)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -28,7 +27,6 @@ __all__ = [
 
 _PANEL = "What the traces do not tell"
 _MEASURED = "measured"
-_CONVENTION = "palm"
 
 
 def _option(metavar: str, words: str) -> Any:  # noqa: ANN401 - typer's own
@@ -60,7 +58,7 @@ Model: TypeAlias = Annotated[
     Path | None, _option("CONFIG", "Configuration of the model, to count its FLOP from.")
 ]
 Convention: TypeAlias = Annotated[
-    str | None, _option("NAME", f"Convention of that count; {_CONVENTION} by default.")
+    str | None, _option("NAME", "Convention of that count, as `traceparse mfu` has them.")
 ]
 Seq: TypeAlias = Annotated[
     int | None, _option("T", "Sequence length, where the configuration has another or none.")
@@ -135,11 +133,15 @@ class Told:
             )
         if self.tokens_per_step is None:
             raise UsageError("--model needs --tokens-per-step: its FLOP are those of a token")
-        model = import_module("traceparse.work.model").load_model(self.model)
-        seq = self.seq or model.seq
-        if not seq:
-            raise UsageError(f"{self.model}: it has no sequence length; give --seq")
-        convention = self.convention or _CONVENTION
-        counted = import_module("traceparse.work.conventions")
-        each = counted.flop_per_token(model, convention, seq)
-        return float(each * self.tokens_per_step), convention
+        from traceparse.work.conventions import (
+            counts_of,
+            default_convention,
+            flop_per_token,
+        )
+        from traceparse.work.model_file import load_model
+
+        model = load_model(self.model)
+        convention = self.convention or default_convention(model)
+        each = flop_per_token(model, convention, self.seq or model.seq)
+        words = f"{convention} ({counts_of(model, convention)})"
+        return float(each * self.tokens_per_step), words

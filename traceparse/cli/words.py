@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from traceparse.errors import UsageError
 
-__all__ = ["parse_steps"]
+if TYPE_CHECKING:
+    from traceparse.work import Accelerator
+
+__all__ = ["one_accelerator", "one_of", "parse_steps"]
+
+_Word = TypeVar("_Word", bound=str)
 
 
 def parse_steps(text: str) -> range:
@@ -27,3 +35,38 @@ def parse_steps(text: str) -> range:
             f"--steps {text!r}: the range ends before it starts; write {last}-{first}"
         )
     return range(first, last + 1)
+
+
+def one_of(option: str, text: str, words: Sequence[_Word]) -> _Word:
+    """Return the word that a text is.
+
+    Raises
+    ------
+    UsageError
+        It is none of them.
+    """
+    for word in words:
+        if word == text:
+            return word
+    raise UsageError(f"{option} {text!r}: give one of {', '.join(words)}")
+
+
+def one_accelerator(text: str) -> Accelerator:
+    """Return the one accelerator that a name, or a TOML file, stands for.
+
+    Raises
+    ------
+    UsageError
+        No accelerator is called so, or several are; the message names them.
+    InputError
+        The file cannot be read, or describes none.
+    """
+    from traceparse.work import find_one, load_file
+
+    if not text.lower().endswith(".toml"):
+        return find_one(text)
+    found = load_file(Path(text))
+    if len(found) > 1:
+        ids = ", ".join(entry.id for entry in found)
+        raise UsageError(f"--accelerator {text!r}: that may be {ids}; give the one that it is")
+    return found[0]

@@ -19,11 +19,12 @@ import pyarrow as pa
 from traceparse.ingest import path_text
 from traceparse.rank import RankDigest, StoredError, from_table, to_table
 from traceparse.whole import whole
+from traceparse.work import added_formulas
 
 __all__ = ["Cache"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_ROOMS = ("ingest", "rank", "data")  # whose code and facts make a digest
+_ROOMS = ("ingest", "rank", "work", "data")  # whose code and facts make a digest
 _EDGE = 1 << 14  # bytes at either end of a file that are looked at
 _PATH = b"traceparse.path"
 # of a few rows: what pays for itself in large files takes a third of the time to read these
@@ -40,6 +41,7 @@ def _code() -> bytes:
     for path in files:
         content = path.read_bytes()
         found.update(f"{path.name} {len(content)} ".encode() + content)
+    found.update(repr(added_formulas()).encode())
     return found.digest()
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
 
 from traceparse.rank import RankDigest
 from traceparse.run import Asked
 from traceparse.run.model import fact_of
 from traceparse.run.peaks import CPU
+from traceparse.work.measured import measure_peak
 
 __all__ = ["measured"]
 
@@ -25,11 +24,8 @@ def measured(asked: Asked, digests: Sequence[RankDigest]) -> Asked:
         return asked
     facts = [digest.header.facts for digest in digests]
     recorded = fact_of("num_threads", facts, [])
-    there = os.cpu_count() or 1
-    num_threads = there if recorded is None else min(int(recorded), there)
-    # it loads what makes threads: not for who measures nothing
-    found = import_module("traceparse.work.measured").measure_peak(num_threads)
+    found = measure_peak(None if recorded is None else int(recorded))
     source = found.words
     if recorded is None:
         source += "; the traces do not tell with how many threads each rank ran"
-    return replace(asked, peak_flop_per_s=found.peak_flop_per_s, peak_source=source)
+    return replace(asked, peak_flop_per_s=found.flop_per_s, peak_source=source)

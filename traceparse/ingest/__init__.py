@@ -6,11 +6,12 @@ from traceparse.ingest.header import Header
 from traceparse.ingest.health import LOSSES, FileHealth
 from traceparse.ingest.kept import Kept
 from traceparse.ingest.native import engine, is_built
-from traceparse.ingest.routes import STEP_MARK
+from traceparse.ingest.routes import FRAME, STEP_MARK
 from traceparse.ingest.source import find, path_text
 from traceparse.ingest.trace import RankTrace, read_trace, read_traces
 
 __all__ = [
+    "FRAME",
     "LOSSES",
     "STEP_MARK",
     "FileHealth",

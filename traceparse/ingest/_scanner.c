@@ -6,7 +6,8 @@
  * So both engines agree, and nothing here has to be lenient.
  *
  * Strings and odd scalars become ids of a dictionary of raw JSON texts, which Python decodes
- * once for each. Times become integer nanoseconds digit by digit, rounded half to even.
+ * once for each; arguments that are kept as they are become ids of another. Times become integer
+ * nanoseconds digit by digit, rounded half to even.
  */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
@@ -29,15 +30,20 @@ enum {
     HAS_EXTERNAL = 4,
     HAS_FRACTION = 8,
     UNFINISHED = 16,
-    IS_CALL = 32 /* of a collective: it has a name or sizes of one */
+    IS_CALL = 32, /* of a collective: it has a name or sizes of one */
+    HAS_SEQUENCE = 64,
+    HAS_FORWARD = 128
 };
 
 #define MISSING INT64_MIN
+#define TOO_LONG -2           /* in place of the id of a raw text: it is there, but not kept */
 #define MOST_DEPTH 60         /* of values that are skipped */
 #define MOST_DIGITS 16        /* of whole microseconds */
 #define LATEST 4000000000000000 /* us after 1970, in 2096: times 1000 it fits int64 */
 #define LONGEST_NUMBER 18     /* of a scalar that is kept as text */
 #define MOST_KINDS 4096       /* pairs of phase and category */
+#define LONGEST_RAW 4096      /* bytes of an argument that is kept as it is; as in decode.py */
+#define EXPECTED_BITS 12      /* of the places where the next raw text is remembered */
 
 /* -- the dictionary: every text once ------------------------------------------------------- */
 
@@ -61,9 +67,15 @@ typedef struct {
 /* Fields whose text is mostly that of the event before. */
 enum { PHASE, CATEGORY, PROCESS, THREAD, DEVICE, NUM_STEADY };
 
+/* Arguments that are kept as they are. */
+enum { DIMS, DIMS_OLD, TYPES, CONCRETE, NUM_RAW };
+
 typedef struct {
     Dictionary texts;
+    Dictionary raws;            /* apart, as Python does not decode these */
     int32_t recent[NUM_STEADY]; /* the last id of each steady field, or -1 */
+    int32_t recent_raw[NUM_RAW];
+    int32_t expected[NUM_RAW][1 << EXPECTED_BITS]; /* by what came before; -1 is nothing */
     Kind kinds[MOST_KINDS];
     int32_t num_kinds;
 } Scanner;
@@ -525,22 +537,28 @@ read_unsigned(Reader *in, uint64_t *value, int *state)
     return WHOLE;
 }
 
-/* Read a value that has the text that its field had last, if so. No whole value but a number
- * is the beginning of another one. */
+/* Is this the text that stands here, all of it? No whole value but a number is the beginning of
+ * another one. */
+static inline int
+stands_here(const Dictionary *texts, int32_t id, const Reader *in)
+{
+    const Text *known = &texts->texts[id];
+    if (in->end - in->at <= (ptrdiff_t)known->length
+        || memcmp(in->at, texts->bytes + known->start, known->length) != 0)
+        return 0;
+    char last = in->at[known->length - 1], next = in->at[known->length];
+    return !(is_digit(last) && (is_digit(next) || next == '.' || (next | 32) == 'e'));
+}
+
+/* Read a value that has the text that its field had last, if so. */
 static inline int
 read_recent(const Scanner *self, Reader *in, int32_t *id, int field)
 {
-    if (self->recent[field] < 0)
+    int32_t recent = self->recent[field];
+    if (recent < 0 || !stands_here(&self->texts, recent, in))
         return 0;
-    const Text *known = &self->texts.texts[self->recent[field]];
-    if (in->end - in->at <= (ptrdiff_t)known->length
-        || memcmp(in->at, self->texts.bytes + known->start, known->length) != 0)
-        return 0;
-    char last = in->at[known->length - 1], next = in->at[known->length];
-    if (is_digit(last) && (is_digit(next) || next == '.' || (next | 32) == 'e'))
-        return 0;
-    in->at += known->length;
-    *id = self->recent[field];
+    in->at += self->texts.texts[recent].length;
+    *id = recent;
     return 1;
 }
 
@@ -603,12 +621,44 @@ read_label(Scanner *self, Reader *in, int32_t *id, int field)
     return result;
 }
 
+/* Read any value as the id of its text; null is -1, and what is too long is TOO_LONG.
+ *
+ * Training repeats itself: which text comes next can be told from the name of the event and the
+ * text that came last, and then nothing has to be parsed. */
+static int
+read_raw(Scanner *self, Reader *in, int32_t *id, int field, int32_t name)
+{
+    const char *start = in->at;
+    uint32_t past = (uint32_t)name * 31 + (uint32_t)self->recent_raw[field];
+    int32_t *expected = &self->expected[field][past * 2654435761u >> (32 - EXPECTED_BITS)];
+    if (*expected >= 0 && stands_here(&self->raws, *expected, in)) {
+        in->at += self->raws.texts[*expected].length;
+        self->recent_raw[field] = *id = *expected;
+        return WHOLE;
+    }
+    *id = -1;
+    if (*start == 'n')
+        return skip_word(in, "null", 4);
+    int result = skip_nested(in);
+    if (result != WHOLE)
+        return result;
+    if (in->at - start > LONGEST_RAW) {
+        *id = TOO_LONG;
+        return WHOLE;
+    }
+    *id = id_of(&self->raws, start, (size_t)(in->at - start));
+    if (*id < 0)
+        return NO_ROOM;
+    self->recent_raw[field] = *expected = *id;
+    return WHOLE;
+}
+
 /* -- events -------------------------------------------------------------------------------- */
 
 typedef struct {
     int64_t *ts, *dur;
-    uint64_t *stream, *correlation, *external;
-    int32_t *kind, *name, *pid, *tid, *device, *collective;
+    uint64_t *stream, *correlation, *external, *sequence, *forward;
+    int32_t *kind, *name, *pid, *tid, *device, *collective, *dims, *types, *concrete;
     uint8_t *flags;
     int64_t *args; /* where the arguments begin and end, two numbers a row */
 } Columns;
@@ -617,9 +667,11 @@ typedef struct {
 
 typedef struct {
     int32_t phase, category, name, pid, tid, device, collective;
+    int32_t raw[NUM_RAW];
     int64_t ts, dur;
-    uint64_t stream, correlation, external, external_old;
-    int has_stream, has_correlation, has_external, has_external_old, is_unfinished, has_sent, has_sent_old;
+    uint64_t stream, correlation, external, external_old, sequence, forward;
+    int has_stream, has_correlation, has_external, has_external_old, has_sequence, has_forward;
+    int is_unfinished, has_sent, has_sent_old;
     uint8_t ts_flags, dur_flags;
     int64_t args_start, args_end;
 } Event;
@@ -628,7 +680,9 @@ static void
 forget_args(Event *event)
 {
     event->device = event->collective = -1;
-    event->has_stream = event->has_correlation = 0;
+    for (int field = 0; field < NUM_RAW; field++)
+        event->raw[field] = -1;
+    event->has_stream = event->has_correlation = event->has_sequence = event->has_forward = 0;
     event->has_external = event->has_external_old = event->is_unfinished = 0;
     event->has_sent = event->has_sent_old = 0;
 }
@@ -636,25 +690,51 @@ forget_args(Event *event)
 static int
 read_argument(Scanner *self, Reader *in, Event *event, const char *key, size_t length)
 {
-    if (IS("stream"))
-        return read_unsigned(in, &event->stream, &event->has_stream);
-    if (IS("correlation"))
-        return read_unsigned(in, &event->correlation, &event->has_correlation);
-    if (IS("External id"))
-        return read_unsigned(in, &event->external, &event->has_external);
-    if (IS("external id"))
-        return read_unsigned(in, &event->external_old, &event->has_external_old);
-    if (IS("device"))
-        return read_label(self, in, &event->device, DEVICE);
-    if (IS("Collective name"))
-        return read_text(self, in, &event->collective, 1);
-    if (IS("In msg nelems"))
-        event->has_sent = *in->at != 'n';
-    if (IS("In msg size"))
-        event->has_sent_old = *in->at != 'n';
-    if (IS("finished")) {
-        event->is_unfinished = *in->at == 'f';
-        return skip_scalar(in);
+    switch (length) {
+    case 6:
+        if (IS("stream"))
+            return read_unsigned(in, &event->stream, &event->has_stream);
+        if (IS("device"))
+            return read_label(self, in, &event->device, DEVICE);
+        break;
+    case 8:
+        if (IS("finished")) {
+            event->is_unfinished = *in->at == 'f';
+            return skip_scalar(in);
+        }
+        break;
+    case 10:
+        if (IS("Input Dims"))
+            return read_raw(self, in, &event->raw[DIMS], DIMS, event->name);
+        if (IS("Input dims"))
+            return read_raw(self, in, &event->raw[DIMS_OLD], DIMS_OLD, event->name);
+        if (IS("Input type"))
+            return read_raw(self, in, &event->raw[TYPES], TYPES, event->name);
+        break;
+    case 11:
+        if (IS("correlation"))
+            return read_unsigned(in, &event->correlation, &event->has_correlation);
+        if (IS("External id"))
+            return read_unsigned(in, &event->external, &event->has_external);
+        if (IS("external id"))
+            return read_unsigned(in, &event->external_old, &event->has_external_old);
+        if (IS("In msg size"))
+            event->has_sent_old = *in->at != 'n';
+        break;
+    case 13:
+        if (IS("Fwd thread id"))
+            return read_unsigned(in, &event->forward, &event->has_forward);
+        if (IS("In msg nelems"))
+            event->has_sent = *in->at != 'n';
+        break;
+    case 15:
+        if (IS("Collective name"))
+            return read_text(self, in, &event->collective, 1);
+        if (IS("Concrete Inputs"))
+            return read_raw(self, in, &event->raw[CONCRETE], CONCRETE, event->name);
+        if (IS("Sequence number"))
+            return read_unsigned(in, &event->sequence, &event->has_sequence);
+        break;
     }
     return skip_nested(in);
 }
@@ -738,8 +818,9 @@ read_event(Scanner *self, Reader *in, Event *event, const char *text)
     const char *key;
     size_t length;
     int result;
-    *event = (Event){-1, -1, -1, -1, -1, -1, -1, MISSING, MISSING, 0, 0, 0, 0,
-                     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    *event = (Event){.phase = -1, .category = -1, .name = -1, .pid = -1, .tid = -1,
+                     .ts = MISSING, .dur = MISSING};
+    forget_args(event);
     in->at++;
     skip_blanks(in);
     for (;;) {
@@ -771,23 +852,35 @@ kind_of(Scanner *self, int32_t phase, int32_t category)
     return self->num_kinds++;
 }
 
+static inline int32_t
+kept(int32_t id)
+{
+    return id == TOO_LONG ? -1 : id;
+}
+
 static void
 put(Columns *to, Py_ssize_t row, const Event *event, int32_t kind)
 {
     uint64_t external = event->has_external ? event->external : event->external_old;
     int has_external = event->has_external ? event->has_external : event->has_external_old;
     int is_call = event->collective >= 0 || event->has_sent || event->has_sent_old;
+    int32_t dims = event->raw[event->raw[DIMS] == -1 ? DIMS_OLD : DIMS];
     to->ts[row] = event->ts;
     to->dur[row] = event->dur;
     to->stream[row] = event->stream;
     to->correlation[row] = event->correlation;
     to->external[row] = external;
+    to->sequence[row] = event->sequence;
+    to->forward[row] = event->forward;
     to->kind[row] = kind;
     to->name[row] = event->name;
     to->pid[row] = event->pid;
     to->tid[row] = event->tid;
     to->device[row] = event->device;
     to->collective[row] = event->collective;
+    to->dims[row] = kept(dims);
+    to->types[row] = kept(event->raw[TYPES]);
+    to->concrete[row] = kept(event->raw[CONCRETE]);
     to->args[2 * row] = event->args_start;
     to->args[2 * row + 1] = event->args_end;
     to->flags[row] = (uint8_t)((event->has_stream == AN_ID ? HAS_STREAM : 0)
@@ -795,12 +888,14 @@ put(Columns *to, Py_ssize_t row, const Event *event, int32_t kind)
                                | (has_external == AN_ID ? HAS_EXTERNAL : 0)
                                | event->ts_flags | event->dur_flags
                                | (event->is_unfinished ? UNFINISHED : 0)
-                               | (is_call ? IS_CALL : 0));
+                               | (is_call ? IS_CALL : 0)
+                               | (event->has_sequence == AN_ID ? HAS_SEQUENCE : 0)
+                               | (event->has_forward == AN_ID ? HAS_FORWARD : 0));
 }
 
 /* -- the Python type ----------------------------------------------------------------------- */
 
-#define NUM_COLUMNS 13
+#define NUM_COLUMNS 18
 
 typedef struct {
     PyObject_HEAD
@@ -867,6 +962,8 @@ forget_recent(Scanner *scanner)
 {
     for (int field = 0; field < NUM_STEADY; field++)
         scanner->recent[field] = -1;
+    memset(scanner->recent_raw, -1, sizeof scanner->recent_raw);
+    memset(scanner->expected, -1, sizeof scanner->expected);
 }
 
 static PyObject *
@@ -900,9 +997,8 @@ scanner_scan(PyObject *object, PyObject *args)
 }
 
 static PyObject *
-scanner_texts(PyObject *object, PyObject *args)
+texts_from(const Dictionary *texts, PyObject *args)
 {
-    Dictionary *texts = &((ScannerObject *)object)->scanner.texts;
     Py_ssize_t first;
     if (!PyArg_ParseTuple(args, "n", &first))
         return NULL;
@@ -918,6 +1014,18 @@ scanner_texts(PyObject *object, PyObject *args)
             Py_CLEAR(found);
     }
     return found;
+}
+
+static PyObject *
+scanner_texts(PyObject *object, PyObject *args)
+{
+    return texts_from(&((ScannerObject *)object)->scanner.texts, args);
+}
+
+static PyObject *
+scanner_raws(PyObject *object, PyObject *args)
+{
+    return texts_from(&((ScannerObject *)object)->scanner.raws, args);
 }
 
 static PyObject *
@@ -941,13 +1049,19 @@ scanner_kinds(PyObject *object, PyObject *args)
     return found;
 }
 
+static void
+forget_texts(Dictionary *texts)
+{
+    memset(texts->slots, 0, texts->num_slots * sizeof *texts->slots);
+    texts->num_texts = texts->num_bytes = 0;
+}
+
 static PyObject *
 scanner_clear(PyObject *object, PyObject *Py_UNUSED(ignored))
 {
     Scanner *scanner = &((ScannerObject *)object)->scanner;
-    Dictionary *texts = &scanner->texts;
-    memset(texts->slots, 0, texts->num_slots * sizeof *texts->slots);
-    texts->num_texts = texts->num_bytes = 0;
+    forget_texts(&scanner->texts);
+    forget_texts(&scanner->raws);
     scanner->num_kinds = 0;
     forget_recent(scanner);
     Py_RETURN_NONE;
@@ -958,13 +1072,15 @@ static const struct {
     size_t offset;
     Py_ssize_t row_bytes;
 } COLUMNS[NUM_COLUMNS] = {
-    {offsetof(Columns, ts), 8},          {offsetof(Columns, dur), 8},
-    {offsetof(Columns, stream), 8},      {offsetof(Columns, correlation), 8},
-    {offsetof(Columns, external), 8},    {offsetof(Columns, kind), 4},
-    {offsetof(Columns, name), 4},        {offsetof(Columns, pid), 4},
-    {offsetof(Columns, tid), 4},         {offsetof(Columns, device), 4},
-    {offsetof(Columns, collective), 4},  {offsetof(Columns, flags), 1},
-    {offsetof(Columns, args), 16},
+    {offsetof(Columns, ts), 8},         {offsetof(Columns, dur), 8},
+    {offsetof(Columns, stream), 8},     {offsetof(Columns, correlation), 8},
+    {offsetof(Columns, external), 8},   {offsetof(Columns, sequence), 8},
+    {offsetof(Columns, forward), 8},    {offsetof(Columns, kind), 4},
+    {offsetof(Columns, name), 4},       {offsetof(Columns, pid), 4},
+    {offsetof(Columns, tid), 4},        {offsetof(Columns, device), 4},
+    {offsetof(Columns, collective), 4}, {offsetof(Columns, dims), 4},
+    {offsetof(Columns, types), 4},      {offsetof(Columns, concrete), 4},
+    {offsetof(Columns, flags), 1},      {offsetof(Columns, args), 16},
 };
 
 static int
@@ -1026,7 +1142,8 @@ scanner_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(keywords))
         return NULL;
     self->capacity = capacity;
     forget_recent(&self->scanner);
-    if (allocate(&self->scanner.texts, most_texts, most_bytes, seed) < 0) {
+    if (allocate(&self->scanner.texts, most_texts, most_bytes, seed) < 0
+        || allocate(&self->scanner.raws, most_texts, most_bytes, seed) < 0) {
         PyErr_NoMemory();
         Py_CLEAR(self);
     }
@@ -1036,17 +1153,24 @@ scanner_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(keywords))
 }
 
 static void
+release(Dictionary *texts)
+{
+    PyMem_Free(texts->texts);
+    PyMem_Free(texts->bytes);
+    PyMem_Free(texts->slots);
+}
+
+static void
 scanner_dealloc(PyObject *object)
 {
     ScannerObject *self = (ScannerObject *)object;
     PyTypeObject *type = Py_TYPE(object);
     for (int i = 0; i < self->num_buffers; i++)
         PyBuffer_Release(&self->buffers[i]);
-    PyMem_Free(self->scanner.texts.texts);
-    PyMem_Free(self->scanner.texts.bytes);
-    PyMem_Free(self->scanner.texts.slots);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(object);
+    release(&self->scanner.texts);
+    release(&self->scanner.raws);
+    freefunc free_object = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    free_object(object);
     Py_DECREF(type);
 }
 
@@ -1054,6 +1178,8 @@ static PyMethodDef methods[] = {
     {"scan", scanner_scan, METH_VARARGS,
      "scan(text, at, row) -> (status, row, at, last): read events to rows from there on"},
     {"texts", scanner_texts, METH_VARARGS, "texts(first) -> the JSON texts from that id on"},
+    {"raws", scanner_raws, METH_VARARGS,
+     "raws(first) -> the texts of arguments that are kept as they are, from that id on"},
     {"kinds", scanner_kinds, METH_VARARGS,
      "kinds(first) -> pairs of phase and category from that kind on, as ids of texts"},
     {"clear", scanner_clear, METH_NOARGS, "clear(): forget all texts and kinds"},

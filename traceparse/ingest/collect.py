@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import compress
+from types import NoneType
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest.calls import call_args
-from traceparse.ingest.decode import Event, decode_args
+from traceparse.ingest.decode import Args, Event, decode_args, kept_text
 from traceparse.ingest.kept import Kept
 from traceparse.ingest.numbers import LIMIT, UNUSABLE, nanoseconds, unsigned
 from traceparse.ingest.routes import (
@@ -186,6 +187,7 @@ class Collector:
         external = [a.external_id_old if a.external_id is None else a.external_id for a in args]
         put(external_id=_numbers(external, zero=False))
         if table == "ops":
+            self._add_inputs(args)
             return
         put(correlation=_numbers([a.correlation for a in args], zero=False))
         if table == "device_events":
@@ -197,6 +199,20 @@ class Collector:
                     for event, a in zip(group, args, strict=True)
                 ),
             )
+
+    def _add_inputs(self, args: Sequence[Args]) -> None:
+        """Add what operators were given, and what pairs backward with forward."""
+        self.store.append_texts(
+            "ops",
+            input_dims=(kept_text(a.input_dims, a.input_dims_old) for a in args),
+            input_types=(kept_text(a.input_types) for a in args),
+            concrete_inputs=(kept_text(a.concrete_inputs) for a in args),
+        )
+        self.store.append(
+            "ops",
+            sequence_number=_numbers([a.sequence_number for a in args]),
+            forward_thread=_numbers([a.forward_thread for a in args]),
+        )
 
     def add_calls(
         self, table: str, calls: Sequence[tuple[int, Mapping[str, str]]], *, num_rows: int
@@ -240,9 +256,11 @@ class Collector:
 
 def _numbers(values: list[Any], *, zero: bool = True) -> pa.Array:
     """Make a column of ids up to 2^64-1; what is none is null, as is 0 where it means none."""
+    if not set(map(type, values)) <= {int, NoneType}:  # Arrow would take 1.5 for 1
+        values = unsigned(values)
     try:
         column = pa.array(values, pa.uint64())
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except (pa.ArrowInvalid, OverflowError):
         column = pa.array(unsigned(values), pa.uint64())
     if zero:
         return column

@@ -21,11 +21,13 @@ __all__ = [
     "decode_event",
     "event_from",
     "is_json",
+    "kept_text",
     "text_of",
 ]
 
 Scalar: TypeAlias = int | float | str | bool | None
-_NOTHING = msgspec.Raw(b"")
+_NOTHING, _NULL = msgspec.Raw(b""), msgspec.Raw(b"null")
+_LONGEST_RAW = 4096  # bytes of an argument that is kept as it is, as in _scanner.c
 
 
 class Args(msgspec.Struct, gc=False, frozen=True):
@@ -40,6 +42,12 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     sent: Any = msgspec.field(default=None, name="In msg nelems")
     sent_old: Any = msgspec.field(default=None, name="In msg size")
     finished: Scalar = None
+    input_dims: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input Dims")
+    input_dims_old: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input dims")
+    input_types: msgspec.Raw = msgspec.field(default=_NOTHING, name="Input type")
+    concrete_inputs: msgspec.Raw = msgspec.field(default=_NOTHING, name="Concrete Inputs")
+    sequence_number: Scalar = msgspec.field(default=None, name="Sequence number")
+    forward_thread: Scalar = msgspec.field(default=None, name="Fwd thread id")
 
     @property
     def is_call(self) -> bool:
@@ -148,7 +156,32 @@ def _odd_args(text: bytes, repaired: Counter[str]) -> Args:
         sent=found.get("In msg nelems"),
         sent_old=found.get("In msg size"),
         finished=_scalar(found.get("finished")),
+        input_dims=_dumped(found.get("Input Dims")),
+        input_dims_old=_dumped(found.get("Input dims")),
+        input_types=_dumped(found.get("Input type")),
+        concrete_inputs=_dumped(found.get("Concrete Inputs")),
+        sequence_number=_scalar(found.get("Sequence number")),
+        forward_thread=_scalar(found.get("Fwd thread id")),
     )
+
+
+def kept_text(*spellings: msgspec.Raw) -> str | None:
+    """Return the JSON text of an argument: of the first of its spellings that is not null.
+
+    ``None`` if there is none, or if it is longer than any that says something.
+    """
+    for raw in spellings:
+        if raw and raw != _NULL:
+            return str(raw, "utf-8", "replace") if len(raw) <= _LONGEST_RAW else None
+    return None
+
+
+def _dumped(value: object) -> msgspec.Raw:
+    """Write a value as JSON again, unless it is nested deeper than Python writes."""
+    try:
+        return _NOTHING if value is None else msgspec.Raw(json.dumps(value).encode())
+    except RecursionError:
+        return _NOTHING
 
 
 def text_of(value: object) -> str | None:

@@ -27,6 +27,7 @@ _FACTS = (
     "deviceProperties",
     "schemaVersion",
     "trace_id",
+    "traceparse",
 )
 _JOB_FACTS = re.compile(
     r'"(rank|world_size)"\s*:\s*"?(\d{1,9})\b|"(backend)"\s*:\s*"([\w:,]+)"'

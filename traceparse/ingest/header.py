@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,15 @@ from traceparse.ingest.numbers import LIMIT, unsigned
 
 __all__ = ["Header", "read_header", "who"]
 
+_PROPERTIES = (  # of a device: what traceparse.work reads of it, and which one it is
+    *("id", "name", "computeMajor", "computeMinor", "warpSize", "numSms", "totalGlobalMem"),
+    "maxThreadsPerMultiprocessor",
+)
+_LONGEST_PROPERTY = 200  # letters
+_MOST_DEVICES = 64
+_FACTS = ("model_flop_per_step", "params", "tokens_per_step", "num_threads")
+_INT64 = 1 << 63
+_MOST_DIGITS = 19
 _MOST_RANKS = 1 << 20  # more than anybody has; a claim above it is not believed
 _RANK_IN_NAME = re.compile(r"(?<![a-z])(?:rank|worker)[-_. ]?(\d{1,7})(?!\d)", re.IGNORECASE)
 
@@ -24,7 +34,9 @@ _RANK_IN_NAME = re.compile(r"(?<![a-z])(?:rank|worker)[-_. ]?(\d{1,7})(?!\d)", r
 class Header:
     """Facts of one file that the analysis uses; ``None`` where the file does not say.
 
-    ``base_ns`` is what the file's times count from, as Unix nanoseconds.
+    ``base_ns`` is what the file's times count from, as Unix nanoseconds. ``devices`` are the
+    entries of ``deviceProperties``, as far as anything is made of them; ``facts`` are whole
+    numbers above 0 that :func:`traceparse.profile` was told of the job.
     """
 
     rank: int | None
@@ -43,17 +55,17 @@ def read_header(found: Mapping[str, Any]) -> Header:
     job = job if isinstance(job, dict) else {}
     backend = job.get("backend")
     devices = found.get("deviceProperties")
+    devices = devices if isinstance(devices, list) else []
+    devices = [device for device in devices if isinstance(device, dict)]
     return Header(
         rank=_number(job.get("rank"), below=_MOST_RANKS),
         world_size=_number(job.get("world_size"), below=_MOST_RANKS + 1) or None,
         backend=(text_of(backend) or None) if isinstance(backend, str) else None,
         base_ns=_number(found.get("baseTimeNanoseconds"), below=LIMIT),
-        device_names=tuple(
-            text_of(device.get("name") or None) or ""
-            for device in (devices if isinstance(devices, list) else [])
-            if isinstance(device, dict)
-        ),
+        device_names=tuple(text_of(device.get("name") or None) or "" for device in devices),
         trace_id=text_of(found.get("trace_id") or None),
+        devices=tuple(map(_properties, devices[:_MOST_DEVICES])),
+        facts=_facts(found.get("traceparse")),
     )
 
 
@@ -67,6 +79,43 @@ def who(header: Header, path: Path, given: int | None) -> tuple[int | None, str 
     if given is not None:
         return given, "given"
     return None, None
+
+
+def _properties(device: Mapping[str, Any]) -> dict[str, Any]:
+    """Pick what is made something of, as far as it is a number or a text and has an end."""
+    return {
+        key: str(text_of(value)) if isinstance(value, str) else value
+        for key in _PROPERTIES
+        if _is_kept(value := device.get(key))
+    }
+
+
+def _is_kept(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _LONGEST_PROPERTY
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _INT64
+
+
+def _facts(told: object) -> dict[str, int]:
+    """Pick the known facts out of what :func:`traceparse.profile` wrote, if it is that."""
+    if not isinstance(told, dict):
+        return {}
+    numbers = {key: _whole(told.get(key)) for key in _FACTS}
+    return {key: number for key, number in numbers.items() if number is not None}
+
+
+def _whole(value: object) -> int | None:
+    """Read a whole number above 0 that fits an int64; ``1e15`` is one, and is text here."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        return None
+    # the size first: 1e999999999 must not become an integer of a billion digits
+    if not number.is_finite() or number < 1 or number.adjusted() > _MOST_DIGITS:
+        return None
+    return int(number) if number == int(number) and number < _INT64 else None
 
 
 def _number(value: object, *, below: int) -> int | None:

@@ -34,7 +34,7 @@ __all__ = ["CLOSED", "DOUBTFUL", "MORE", "NativeEngine", "Rows", "Taken", "engin
 
 MORE, CLOSED, DOUBTFUL, _FULL = range(4)  # why a scan ended
 _HAS_STREAM, _HAS_CORRELATION, _HAS_EXTERNAL, _HAS_FRACTION, _UNFINISHED = 1, 2, 4, 8, 16
-_IS_CALL = 32
+_IS_CALL, _HAS_SEQUENCE, _HAS_FORWARD = 32, 64, 128
 _CAPACITY: Final = 1 << 15  # rows that are collected at a time
 _MOST_TEXTS: Final = 1 << 16
 _MOST_BYTES: Final = 1 << 24
@@ -85,23 +85,31 @@ class Taken(NamedTuple):
     last: int
 
 
-_TYPES: Final = ("i8", "i8", "u8", "u8", "u8", *("i4",) * 6, "u1", "2i8")
+_TYPES: Final = ("i8", "i8", *("u8",) * 5, *("i4",) * 9, "u1", "2i8")
 
 
 class Rows(NamedTuple):
-    """What the scanner fills: times in ns, ids as they are, all else as ids of its texts."""
+    """What the scanner fills: times in ns, ids as they are, all else as ids of its texts.
+
+    Those of dims, types and concretes are ids of its raw texts.
+    """
 
     starts: Int64s
     lasts: Int64s
     streams: npt.NDArray[np.uint64]
     correlations: npt.NDArray[np.uint64]
     externals: npt.NDArray[np.uint64]
+    sequences: npt.NDArray[np.uint64]
+    forwards: npt.NDArray[np.uint64]
     kinds: Int32s
     names: Int32s
     pids: Int32s
     tids: Int32s
     devices: Int32s
     collectives: Int32s
+    dims: Int32s
+    types: Int32s
+    concretes: Int32s
     flags: npt.NDArray[np.uint8]
     args: Int64s
 
@@ -157,6 +165,7 @@ class NativeEngine:
         self._num_rows = 0
         self._calls: dict[int, dict[str, str]] = {}  # arguments of collectives, by row
         self._values: list[object] = []  # of the scanner's texts
+        self._raws: list[object] = []  # its raw texts, as they are
         self._ways: list[Route] = []  # of its kinds
         self._epoch = collector.store.epoch
         self._columns: dict[tuple[str, str], _Lookup] = {}  # ids in the store, by column
@@ -239,6 +248,7 @@ class NativeEngine:
         """Decode the texts that are new, and find the ways of the kinds that are."""
         texts = self._scanner.texts(len(self._values))
         self._values += msgspec.json.decode(b"[" + b",".join(texts) + b"]")
+        self._raws += [raw.decode() for raw in self._scanner.raws(len(self._raws))]
         for phase, category in self._scanner.kinds(len(self._ways)):
             name = None if category < 0 else self._values[category]
             self._ways.append(route(self._values[phase], name))
@@ -246,6 +256,7 @@ class NativeEngine:
     def _forget_texts(self) -> None:
         self._scanner.clear()
         self._values.clear()
+        self._raws.clear()
         self._ways.clear()
         for lookup in (*self._columns.values(), *self._moves.values()):
             lookup.forget()
@@ -306,6 +317,7 @@ class NativeEngine:
         )
         put(external_id=_ids(rows.externals[order], flags & _HAS_EXTERNAL != 0))
         if table == "ops":
+            self._add_inputs(rows, order, flags)
             return
         put(correlation=_ids(rows.correlations[order], flags & _HAS_CORRELATION != 0))
         if table == "device_events":
@@ -317,20 +329,37 @@ class NativeEngine:
                 device=self._devices(table, devices),
             )
 
+    def _add_inputs(self, rows: Rows, order: Int64s, flags: npt.NDArray[np.uint8]) -> None:
+        """Add what operators were given, and what pairs backward with forward."""
+        raws = partial(self._ids, "ops", values=self._raws)
+        self._collector.store.append(
+            "ops",
+            input_dims=raws("input_dims", rows.dims[order]),
+            input_types=raws("input_types", rows.types[order]),
+            concrete_inputs=raws("concrete_inputs", rows.concretes[order]),
+            sequence_number=_numbers(rows.sequences[order], flags & _HAS_SEQUENCE != 0),
+            forward_thread=_numbers(rows.forwards[order], flags & _HAS_FORWARD != 0),
+        )
+
     def _ids(
         self,
         table: str,
         column: str,
         ids: Int32s,
         text_of: Callable[[object], str | None] = str,
+        *,
+        values: list[object] | None = None,
     ) -> Int32s:
-        """Return what the scanner's texts are in a column of the store, for ids of them."""
+        """Return what the scanner's texts are in a column of the store, for ids of them.
+
+        ``values`` are what the ids count, if that is not the decoded texts.
+        """
         if (table, column) not in self._columns:
             store = self._collector.store
             self._columns[table, column] = _Lookup(
                 lambda values: store.ids(table, column, map(text_of, values)), none=-1
             )
-        return self._columns[table, column].of(ids, self._values)
+        return self._columns[table, column].of(ids, self._values if values is None else values)
 
     def _devices(self, table: str, ids: Int32s) -> Int32s:
         found = self._ids(table, "device", ids, device_of)

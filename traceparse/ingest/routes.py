@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 __all__ = [
     "EXTRAS",
+    "FRAME",
     "LEGACY",
     "SKIP",
     "STEP_MARK",
@@ -20,6 +21,10 @@ EXTRAS = frozenset({"python_functions", "counters"})
 
 SKIP, LEGACY = "skip", "legacy"
 STEP_MARK: Final = "ProfilerStep"
+FRAME: Final = "python_function"  # the category of Python calls
+# in which torch repeats a forward: torch/utils/checkpoint.py(1500): recompute_fn
+_CHECKPOINT_FILE = "torch/utils/checkpoint.py("
+_RECOMPUTES = "): recompute_fn"
 
 
 class Route(NamedTuple):
@@ -42,7 +47,7 @@ _HOST = {
     "operator": Route("ops", "cpu_op"),
     "user_annotation": Route("annotations", "user_annotation"),
     "user": Route("annotations", "user_annotation"),
-    "python_function": Route("python_functions", "python_function"),
+    "python_function": Route("python_functions", FRAME),
     "gpu_user_annotation": Route(SKIP, "gpu_annotation"),
     "overhead": Route("annotations", "overhead"),
     "trace": Route("annotations", "trace"),
@@ -68,6 +73,7 @@ _PHASES = {
     "I": Route(SKIP, "instant"),
 }
 _MARK = Route("annotations", "user_annotation")
+_RECOMPUTATION = Route("annotations", FRAME)
 _MTIA_SYNC = frozenset({"event_wait", "event_record"})
 _LEGACY_PID = {
     "CPU functions": Route("ops", "cpu_op"),
@@ -92,17 +98,20 @@ def route(phase: str, category: str | None) -> Route:
 
 def depends_on_event(way: Route) -> bool:
     """Say whether some events of a route go another way."""
-    return way.table in ("ops", LEGACY) or way.label == "mtia_ccp_events"
+    return way.table in ("ops", "python_functions", LEGACY) or way.label == "mtia_ccp_events"
 
 
 def route_of_event(way: Route, name: str, process: object = None) -> Route:
     """Return where such an event goes.
 
     Step markers were operators once, and are no work; the old autograd profiler names the
-    device in the process.
+    device in the process. Of Python calls those mark something that repeat a forward.
     """
     if way.table == LEGACY:
         return _LEGACY_PID.get(str(process), Route(SKIP, "no_category"))
     if way.table == "ops":
         return _MARK if name.startswith(STEP_MARK) else way
+    if way.label == FRAME:
+        recomputes = name.endswith(_RECOMPUTES) and _CHECKPOINT_FILE in name
+        return _RECOMPUTATION if recomputes else way
     return Route(SKIP, "sync") if name in _MTIA_SYNC else way

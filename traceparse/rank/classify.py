@@ -3,6 +3,7 @@
 Metadata first: a kernel that names its collective communicates, whatever it is called (RCCL
 calls every kernel ``ncclDevKernel_Generic``). Then the families of ``data/kernels.toml``.
 Copies are told by category. On the host, gloo and MPI are told by the prefix of their spans.
+Names of kernels also tell whether products of fp32 ran as tf32.
 """
 
 from __future__ import annotations
@@ -25,14 +26,21 @@ __all__ = [
     "COMPUTE",
     "COPY",
     "KINDS",
+    "RUNS_FP32",
+    "RUNS_TF32",
     "Family",
+    "Precision",
     "families",
+    "hints_of",
     "kinds_of",
     "kinds_on_host",
+    "precisions",
 ]
 
 KINDS = ("compute", "comm", "copy")
 COMPUTE, COMM, COPY = range(3)
+RUNS_TF32, RUNS_FP32 = 1, 2
+_HINTS = {"tf32": RUNS_TF32, "fp32": RUNS_FP32}
 NEITHER = 3  # on the host: launches work, does none
 
 Kinds: TypeAlias = npt.NDArray[np.int8]
@@ -53,15 +61,35 @@ class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     category: str = "kernel"
 
 
+class Precision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What kernels of fp32 operators are called, by the data type that their units run."""
+
+    dtype: Literal["fp32", "tf32"]
+    pattern: _Text
+    source: _Text
+
+
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     family: list[Family]
+    precision: list[Precision]
+
+
+@cache
+def _file() -> _File:
+    text = files("traceparse").joinpath("data", "kernels.toml").read_bytes()
+    return msgspec.toml.decode(text, type=_File)
 
 
 @cache
 def families() -> tuple[Family, ...]:
     """Return the kernel families that traceparse knows, validated."""
-    text = files("traceparse").joinpath("data", "kernels.toml").read_bytes()
-    return tuple(msgspec.toml.decode(text, type=_File).family)
+    return tuple(_file().family)
+
+
+@cache
+def precisions() -> tuple[Precision, ...]:
+    """Return what is known of names of kernels of fp32 operators."""
+    return tuple(_file().precision)
 
 
 @cache
@@ -100,6 +128,22 @@ def kinds_of(device_events: ArrowTable) -> Kinds:
     told = rows_where(device_events, "collective", lambda texts: pc.not_equal(texts, ""))
     kinds[told & (kinds != COPY)] = COMM
     return kinds
+
+
+def hints_of(device_events: ArrowTable) -> npt.NDArray[np.uint8]:
+    """Say of every row which data types its name tells, if its operator is one of fp32.
+
+    That is :data:`RUNS_TF32`, :data:`RUNS_FP32` or neither, for nobody else tells.
+    """
+
+    def hints_of_names(names: pa.Array) -> npt.NDArray[np.uint8]:
+        hints = np.zeros(len(names), np.uint8)
+        for precision in precisions():
+            hit = pc.match_substring_regex(names, precision.pattern, ignore_case=True)
+            hints[hit.to_numpy(zero_copy_only=False)] |= _HINTS[precision.dtype]
+        return hints
+
+    return by_text(device_events, "name", hints_of_names, null=0)
 
 
 def kinds_on_host(spans: ArrowTable, *, other: int) -> Kinds:

@@ -7,7 +7,7 @@ trace needs does not grow with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,25 +20,26 @@ from traceparse.intervals import Int64s
 from traceparse.ordered import Ordered
 from traceparse.rank.account import Account
 from traceparse.rank.classify import COMPUTE, COPY
-from traceparse.rank.counted import OperatorWork
+from traceparse.rank.counted import OperatorWork, StepWork
 from traceparse.rank.counts import Count
 from traceparse.rank.doubts import doubts
-from traceparse.rank.link import UNLINKED, Links
+from traceparse.rank.link import UNLINKED
+from traceparse.rank.owners import Owners
 from traceparse.rank.rows import groups, nums_of
 from traceparse.rank.steps import (
     MOST_DEVICE_STEPS,
     Bounds,
     Marker,
+    Segments,
     StepBounds,
     markers,
     past_belief,
 )
+from traceparse.rank.tally import SPAN, Tally
 from traceparse.rank.times import DeviceDigest, StepTimes
 from traceparse.rank.works import CPU, device_work, devices_of, host_work
 
 __all__ = ["RankDigest", "digest"]
-
-_SPAN = (("start", "i8"), ("end", "i8"), ("device", "i2"), ("kind", "i1"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +82,22 @@ def digest(trace: RankTrace) -> RankDigest:
     devices = passage.devices()
     health = replace(
         trace.health,
-        launches_without_gpu_event=passage.links.num_unanswered,
+        launches_without_gpu_event=passage.num_unanswered,
         gpu_events_without_launch=passage.num_unlinked,
     )
     return RankDigest(
         header=trace.header,
         health=health,
         devices=devices,
-        notes=(*trace.notes, *doubts(trace, health, steps, devices)),
+        notes=(
+            *trace.notes,
+            *doubts(trace, health, steps, devices),
+            *passage.tally.notes(health.rank, health.path),
+        ),
         process=_process(trace),
+        operators=passage.tally.operators(),
+        conventions=tuple(sorted(passage.tally.conventions)),
+        shortest_kernel_ns=passage.shortest_kernel_ns,
     )
 
 
@@ -106,26 +114,46 @@ class _Passage:
 
     def __init__(self, trace: RankTrace, steps: Sequence[Marker]) -> None:
         self._steps = steps
-        self.links = Links()
-        self.spans = Ordered(_SPAN, by=("start",))
+        self.spans = Ordered(SPAN, by=("start",))
         self._names = devices_of(trace) or [CPU]
         num_rows = len(steps) * len(self._names)
         if num_rows > MOST_DEVICE_STEPS:
             raise past_belief(trace.health.path, num_rows, "steps of devices")
         self._counts = [Count() for _ in self._names]
-        self._bounds = StepBounds(steps, len(self._names))
-        for part in trace.kept["launches"].parts("correlation", "start_ns", "name"):
-            self.links.add_calls(part)
-        if trace.kept["device_events"].num_rows:
-            self._see_devices(trace)
-        else:
+        self._segments = Segments(steps)
+        self._bounds = StepBounds(steps, self._segments, len(self._names))
+        on_host = not trace.kept["device_events"].num_rows
+        self._owners = Owners(on_host=on_host)
+        self._owners.add_launches(trace.kept["launches"])
+        if on_host:
             self._see_host(trace)
+        else:
+            self._see_devices(trace)
         self._see_launches()
+        self._owners.add_frames(trace.kept["annotations"])
+        self._owners.add_ops(trace.kept["ops"])
+        self.tally = Tally(
+            self._owners.signatures, self._segments, len(self._names), on_host=on_host
+        )
+        for attributed in self._owners.parts():
+            self.tally.add(attributed)
+        self.tally.finish()
+
+    @property
+    def num_unanswered(self) -> int:
+        """Launches that left no event."""
+        return self._owners.links.num_unanswered
 
     @property
     def num_unlinked(self) -> int:
         """Device events that have no launch in the file; work of the host is its own."""
         return sum(count.num_events - count.num_linked_events for count in self._counts)
+
+    @property
+    def shortest_kernel_ns(self) -> int | None:
+        """What the shortest kernel of all took, of those that took any time."""
+        lasts = [count.shortest_ns for count in self._counts if count.shortest_ns]
+        return min(lasts, default=None)
 
     def _see_devices(self, trace: RankTrace) -> None:
         for work in device_work(trace, self._names):
@@ -136,7 +164,7 @@ class _Passage:
                 "kind": work.kinds,
             }
             self.spans.add(work.starts.size, **facts)
-            self.links.add_events(work.keys, **facts)
+            self._owners.add_events(work, **facts)
             for device, rows in groups(work.devices):
                 self._counts[device].add(
                     work.starts[rows], work.ends[rows], work.is_kernel[rows]
@@ -157,11 +185,12 @@ class _Passage:
                 add(work.starts, work.ends, work.is_kernel)
 
     def _see_launches(self) -> None:
-        for events, launched_ns in self.links.parts():
-            linked = launched_ns != UNLINKED
-            rows = events[linked]
+        for linked in self._owners.links.parts():
+            is_linked = linked.launched_ns != UNLINKED
+            rows = linked.events[is_linked]
+            self._owners.add_linked(linked)
             self._bounds.add(
-                launched_ns[linked],
+                linked.launched_ns[is_linked],
                 devices=rows["device"],
                 starts=rows["start"],
                 ends=rows["end"],
@@ -176,17 +205,13 @@ class _Passage:
     def devices(self) -> tuple[DeviceDigest, ...]:
         """Account for all time, and return the devices in order."""
         bounds = [self._bounds.of(device) for device in range(len(self._names))]
-        accounts = [
-            Account(_cuts(count, own)) for count, own in zip(self._counts, bounds, strict=True)
+        cuts = [_cuts(count, own) for count, own in zip(self._counts, bounds, strict=True)]
+        accounts = _accounts(cuts, self.spans)
+        counted = _accounts(cuts, self.tally.spans)
+        found = [
+            self._device(place, account, _counted(counted[place]), bounds[place])
+            for place, account in enumerate(accounts)
         ]
-        for rows in self.spans.parts():
-            for device, own in groups(rows["device"]):
-                some = rows[own]
-                accounts[device].add(some["start"], some["end"], some["kind"])
-        found = []
-        for place, account in enumerate(accounts):
-            account.finish()
-            found.append(self._device(place, account, bounds[place]))
         return tuple(
             sorted(
                 found, key=lambda one: (isinstance(one.device, str), str(one.device).zfill(20))
@@ -194,11 +219,24 @@ class _Passage:
         )
 
     def _device(
-        self, place: int, account: Account, bounds: Sequence[Bounds | None]
+        self,
+        place: int,
+        account: Account,
+        counted_ns: Callable[[Bounds], int],
+        bounds: Sequence[Bounds | None],
     ) -> DeviceDigest:
         count = self._counts[place]
         window = account.times(count.start_ns, count.end_ns)
-        cut: tuple[StepTimes, ...] = (StepTimes(None, None, open_ended=False, times=window),)
+        whole = Bounds(count.start_ns, count.end_ns, open_ended=False)
+
+        def work(bound: Bounds | None, own: slice | None) -> StepWork | None:
+            if not self._owners.has_shapes:
+                return None
+            return StepWork(bound and counted_ns(bound), self.tally.work_of(place, own))
+
+        cut: tuple[StepTimes, ...] = (
+            StepTimes(None, None, open_ended=False, times=window, work=work(whole, None)),
+        )
         if self._steps:
             cut = tuple(
                 StepTimes(
@@ -206,10 +244,30 @@ class _Passage:
                     step.name,
                     open_ended=bool(bound and bound.open_ended),
                     times=bound and account.times(bound.start_ns, bound.end_ns),
+                    work=work(bound, own),
                 )
-                for step, bound in zip(self._steps, bounds, strict=True)
+                for step, bound, own in zip(
+                    self._steps, bounds, self._segments.of_steps, strict=True
+                )
             )
-        return DeviceDigest(_device_of(self._names[place]), window, cut, count.kernels())
+        kernels = count.kernels(self.tally.num_kernels[place], self.tally.kernels_ns[place])
+        return DeviceDigest(_device_of(self._names[place]), window, cut, kernels)
+
+
+def _accounts(cuts: Sequence[Int64s], spans: Ordered) -> list[Account]:
+    """Account for spans, device by device."""
+    accounts = [Account(own) for own in cuts]
+    for rows in spans.parts():
+        for device, own in groups(rows["device"]):
+            some = rows[own]
+            accounts[device].add(some["start"], some["end"], some["kind"])
+    for account in accounts:
+        account.finish()
+    return accounts
+
+
+def _counted(account: Account) -> Callable[[Bounds], int]:
+    return lambda bound: account.times(bound.start_ns, bound.end_ns).compute_ns
 
 
 def _cuts(count: Count, bounds: Sequence[Bounds | None]) -> Int64s:

@@ -14,13 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceparse.ingest import Kept
 from traceparse.intervals import Int64s
 from traceparse.ordered import Ordered, Rows
-from traceparse.rank.rows import numbers_of, rows_where
+from traceparse.rank.rows import rows_where
 from traceparse.tables import ArrowTable
 
-__all__ = ["UNLINKED", "Links", "launches_of"]
+__all__ = ["UNLINKED", "Linked", "Links"]
 
 UNLINKED = np.iinfo(np.int64).min
 _NEVER = np.iinfo(np.int64).max
@@ -29,16 +28,20 @@ _NEVER = np.iinfo(np.int64).max
 # but not a function launched onto the host, nor memsets: those of zero bytes run nothing
 _LAUNCHES = r"^(?:cuda|cu|hip)\w*(?:Launch|Memcpy)"
 _ON_HOST = "HostFunc"
+_GRAPHS = r"^(?:cuda|cu|hip)GraphLaunch"
 
 _FIELDS = (
     ("key", "u8"),
     ("start", "i8"),
     ("end", "i8"),
     ("row", "i8"),
+    ("thread", "i4"),  # of a call
     ("device", "i2"),
     ("kind", "i1"),
+    ("flags", "u1"),
     ("is_event", "?"),
     ("is_launch", "?"),
+    ("is_graph", "?"),
 )
 
 
@@ -47,11 +50,26 @@ class _Group(NamedTuple):
 
     key: int
     call_ns: int  # start of its earliest call
+    thread: int  # of that
+    is_graph: bool  # any of them launches a whole graph
     num_launches: int
     num_events: int
 
 
-_NOTHING = _Group(0, _NEVER, 0, 0)
+_NOTHING = _Group(0, _NEVER, 0, is_graph=False, num_launches=0, num_events=0)
+
+
+class Linked(NamedTuple):
+    """Device events, when each was launched, by which thread, and whether in a graph.
+
+    ``launched_ns`` is the start of the earliest call of the same correlation; ``UNLINKED``
+    where the file has none, and then ``threads`` mean nothing.
+    """
+
+    events: Rows
+    launched_ns: Int64s
+    threads: npt.NDArray[np.int32]
+    is_graph: npt.NDArray[np.bool_]
 
 
 class Links:
@@ -66,21 +84,30 @@ class Links:
         self._rows = Ordered(_FIELDS, by=("key", "is_event"))
         self._open = _NOTHING
 
-    def add_calls(self, launches: ArrowTable) -> None:
-        """Add rows of ``launches``: correlation, start and name are looked at."""
-        keys = numbers_of(launches, "correlation")
+    def add_calls(
+        self,
+        keys: npt.NDArray[np.uint64],
+        launches: ArrowTable,
+        threads: npt.NDArray[np.int32] | int = 0,
+    ) -> None:
+        """Add rows of ``launches`` by correlation, 0 for none: start and name are looked at.
+
+        ``threads`` has the number of each one's thread.
+        """
         known = keys != 0
         self._rows.add(
             int(known.sum()),
             key=keys[known],
             start=launches["start_ns"].to_numpy()[known],
+            thread=threads if isinstance(threads, int) else threads[known],
             is_launch=rows_where(launches, "name", _is_launch)[known],
+            is_graph=rows_where(launches, "name", _is_graph)[known],
         )
 
     def add_events(self, keys: npt.NDArray[np.uint64], **facts: npt.NDArray[Any]) -> None:
         """Add device events by correlation, 0 for none, with what is to come back with them.
 
-        That is any of ``start``, ``end``, ``row``, ``device`` and ``kind``.
+        That is any of ``start``, ``end``, ``row``, ``device``, ``kind`` and ``flags``.
         """
         known = keys != 0
         self._rows.add(
@@ -90,61 +117,52 @@ class Links:
             **{name: column[known] for name, column in facts.items()},
         )
 
-    def parts(self) -> Iterator[tuple[Rows, Int64s]]:
-        """Yield the events that have a correlation, and when each was launched.
-
-        That is the start of its earliest call, in ns; ``UNLINKED`` where the file has none.
-        """
+    def parts(self) -> Iterator[Linked]:
+        """Yield the events that have a correlation."""
         self.num_unanswered = 0
         self._open = _NOTHING
         for rows in self._rows.parts():
-            launched_ns = self._launched(rows)
             is_event = rows["is_event"]
-            yield rows[is_event], launched_ns[is_event]
-        self._close(*(np.array([number]) for number in self._open[2:]))
+            yield Linked(rows[is_event], *(told[is_event] for told in self._told(rows)))
+        self._close(*(np.array([number]) for number in self._open[-2:]))
 
-    def _launched(self, rows: Rows) -> Int64s:
+    def _told(self, rows: Rows) -> Iterator[npt.NDArray[Any]]:
+        """Yield what calls tell all rows of their correlation, as :class:`Linked` has it."""
         keys, is_event = rows["key"], rows["is_event"]
         firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-        call_ns = np.minimum.reduceat(np.where(is_event, _NEVER, rows["start"]), firsts)
+        sizes = np.diff(np.append(firsts, keys.size))
+        called_ns = np.where(is_event, _NEVER, rows["start"])
+        call_ns = np.minimum.reduceat(called_ns, firsts)
+        is_earliest = called_ns == np.repeat(call_ns, sizes)
+        threads = np.maximum.reduceat(np.where(is_earliest, rows["thread"], -1), firsts)
+        is_graph = np.logical_or.reduceat(rows["is_graph"], firsts)
         num_launches = np.add.reduceat(rows["is_launch"], firsts, dtype=np.int64)
         num_events = np.add.reduceat(is_event, firsts, dtype=np.int64)
         if keys[0] == self._open.key:
-            call_ns[0] = min(call_ns[0], self._open.call_ns)
+            # of two at once the last thread, wherever rows are cut
+            if (self._open.call_ns, -self._open.thread) < (call_ns[0], -threads[0]):
+                call_ns[0], threads[0] = self._open.call_ns, self._open.thread
+            is_graph[0] |= self._open.is_graph
             num_launches[0] += self._open.num_launches
             num_events[0] += self._open.num_events
         else:
-            self._close(*(np.array([number]) for number in self._open[2:]))
+            self._close(*(np.array([number]) for number in self._open[-2:]))
         self._close(num_launches[:-1], num_events[:-1])
-        self._open = _Group(
-            int(keys[-1]), int(call_ns[-1]), int(num_launches[-1]), int(num_events[-1])
-        )
+        last = (call_ns, threads, is_graph, num_launches, num_events)
+        self._open = _Group(int(keys[-1]), *(column[-1].item() for column in last))
         call_ns[call_ns == _NEVER] = UNLINKED
-        return np.repeat(call_ns, np.diff(np.append(firsts, keys.size)))
+        return (np.repeat(told, sizes) for told in (call_ns, threads, is_graph))
 
     def _close(self, num_launches: Int64s, num_events: Int64s) -> None:
         """Count what of correlations that are complete is unanswered."""
         self.num_unanswered += int(num_launches[num_events == 0].sum())
 
 
-def launches_of(device_events: Kept, launches: Kept) -> Int64s:
-    """When was each row of ``device_events`` launched? As :meth:`Links.parts` says."""
-    links = Links()
-    for part in launches.parts("correlation", "start_ns", "name"):
-        links.add_calls(part)
-    num = 0
-    for part in device_events.parts("correlation"):
-        links.add_events(
-            numbers_of(part, "correlation"), row=np.arange(num, num + part.num_rows)
-        )
-        num += part.num_rows
-    found = np.full(num, UNLINKED)
-    for rows, launched_ns in links.parts():
-        found[rows["row"]] = launched_ns
-    return found
-
-
 def _is_launch(names: pa.Array) -> pa.Array:
     return pc.and_not(
         pc.match_substring_regex(names, _LAUNCHES), pc.match_substring(names, _ON_HOST)
     )
+
+
+def _is_graph(names: pa.Array) -> pa.Array:
+    return pc.match_substring_regex(names, _GRAPHS)

@@ -24,6 +24,7 @@ __all__ = [
     "MOST_DEVICE_STEPS",
     "Bounds",
     "Marker",
+    "Segments",
     "StepBounds",
     "first_steps",
     "markers",
@@ -88,7 +89,7 @@ def _marker(name: str, start_ns: int, end_ns: int) -> Marker:
     return Marker(int(found[1]) if found else None, name[:_LONGEST_NAME], start_ns, end_ns)
 
 
-class _Segments:
+class Segments:
     """Time, cut at all starts and ends of steps: every instant of a segment is in the same.
 
     Host steps overlap where several threads or processes mark them; what is launched then
@@ -111,7 +112,7 @@ class _Segments:
 
 def first_steps(steps: Sequence[Marker], launched_ns: Int64s) -> Int64s:
     """In which step was each event launched? Its place, -1 for none; the first of several."""
-    segments = _Segments(steps)
+    segments = Segments(steps)
     step_of = np.full(segments.num, -1)
     for place, own in reversed(list(enumerate(segments.of_steps))):
         step_of[own] = place
@@ -128,9 +129,9 @@ class StepBounds:
     are kept.
     """
 
-    def __init__(self, steps: Sequence[Marker], num_devices: int) -> None:
+    def __init__(self, steps: Sequence[Marker], segments: Segments, num_devices: int) -> None:
         self._steps = steps
-        self._segments = _Segments(steps)
+        self._segments = segments
         shape = (num_devices, self._segments.num)
         self._first_compute = np.full(shape, _NEVER)
         self._first = np.full(shape, _NEVER)

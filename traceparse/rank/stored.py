@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from traceparse.errors import Note
 from traceparse.ingest import FileHealth, Header
+from traceparse.rank.counted import OperatorWork, StepWork
 from traceparse.rank.digest import RankDigest
 from traceparse.rank.times import DeviceDigest, KernelCounts, StepTimes, Times
 from traceparse.tables import ArrowTable
@@ -46,6 +47,7 @@ class _Device:
 
     device: int | str
     kernels: KernelCounts
+    work: tuple[StepWork | None, ...]  # step by step
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,9 @@ class _Rest:
     notes: tuple[Note, ...]
     process: str | None
     devices: tuple[_Device, ...]
+    operators: tuple[OperatorWork, ...]
+    conventions: tuple[str, ...]
+    shortest_kernel_ns: int | None
 
 
 def to_table(digests: Sequence[RankDigest]) -> ArrowTable:
@@ -69,7 +74,13 @@ def to_table(digests: Sequence[RankDigest]) -> ArrowTable:
             health=digest.health,
             notes=digest.notes,
             process=digest.process,
-            devices=tuple(_Device(one.device, one.kernels) for one in digest.devices),
+            devices=tuple(
+                _Device(one.device, one.kernels, tuple(step.work for step in one.steps))
+                for one in digest.devices
+            ),
+            operators=digest.operators,
+            conventions=digest.conventions,
+            shortest_kernel_ns=digest.shortest_kernel_ns,
         )
         for digest in digests
     ]
@@ -112,6 +123,9 @@ def from_table(table: ArrowTable) -> list[RankDigest]:
                 devices=tuple(next(devices) for _ in one.devices),
                 notes=one.notes,
                 process=one.process,
+                operators=one.operators,
+                conventions=one.conventions,
+                shortest_kernel_ns=one.shortest_kernel_ns,
             )
             for one in rest
         ]
@@ -125,8 +139,9 @@ def _devices(table: ArrowTable, known: Sequence[_Device]) -> Iterator[DeviceDige
     for row in table.to_pylist():
         times = _times(row)
         if not row["is_window"]:
-            step = StepTimes(row["step"], row["name"], row["open_ended"], times)
-            steps[row["device"]].append(step)
+            own = steps[row["device"]]
+            work = known[row["device"]].work[len(own)]
+            own.append(StepTimes(row["step"], row["name"], row["open_ended"], times, work))
         elif times is not None:
             windows.append(times)
     for one, window, own in zip(known, windows, steps, strict=True):

@@ -7,9 +7,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest import RankTrace
-from traceparse.rank.classify import KINDS, kinds_of
-from traceparse.rank.link import launches_of
+from traceparse.rank.attribute import Attributed
+from traceparse.rank.classify import COPY, KINDS, kinds_of
+from traceparse.rank.link import UNLINKED
+from traceparse.rank.nesting import NOTHING
+from traceparse.rank.owners import Owners
+from traceparse.rank.runs import dtype_of, runs_on_devices
+from traceparse.rank.signatures import read_inputs, shapes_text
 from traceparse.rank.steps import first_steps, markers
+from traceparse.rank.works import device_work, devices_of
 from traceparse.tables import ArrowTable, schema_of
 
 __all__ = ["public_tables"]
@@ -27,8 +33,7 @@ _HOST_TABLES = (
 def public_tables(trace: RankTrace) -> dict[str, ArrowTable]:
     """Return ``kernels``, ``device_events`` and the host tables of a trace, complete.
 
-    Columns are those of :mod:`traceparse.tables`; what no stage fills yet is null. Rows are in
-    the order of the file.
+    Columns are those of :mod:`traceparse.tables`. Rows are in the order of the file.
     """
     events = _device_events(trace)
     is_kernel = pc.equal(events["category"].cast(pa.string()), "kernel")
@@ -40,11 +45,11 @@ def public_tables(trace: RankTrace) -> dict[str, ArrowTable]:
 
 
 def _device_events(trace: RankTrace) -> ArrowTable:
-    kept = trace.kept["device_events"]
-    events = kept.table()
+    events = trace.kept["device_events"].table()
+    owned = _Owned(trace)
     found = markers(trace.kept["annotations"], trace.health.path)
     steps = [step for step in found if step.step is not None]
-    place = first_steps(steps, launches_of(kept, trace.kept["launches"]))
+    place = first_steps(steps, owned.launched_ns)
     # the last one is for none
     numbers = [*(step.step for step in steps), None]
     step = pa.array(numbers, pa.int64()).take(pa.array(np.where(place < 0, len(steps), place)))
@@ -55,7 +60,81 @@ def _device_events(trace: RankTrace) -> ArrowTable:
         step=step,
         kind=pa.DictionaryArray.from_arrays(kinds_of(events).astype(np.int32), pa.array(KINDS)),
         dur_ns=pc.subtract(events["end_ns"], events["start_ns"]),
+        **owned.columns(trace.kept["ops"].table()),
     )
+
+
+class _Owned:
+    """Which operator owns each device event, when it was launched, and what it works."""
+
+    def __init__(self, trace: RankTrace) -> None:
+        num = trace.kept["device_events"].num_rows
+        self.launched_ns = np.full(num, UNLINKED)
+        self._ops = np.full(num, NOTHING)  # rows of their table
+        self._calls = np.full(num, NOTHING)
+        self._hints = np.zeros(num, np.uint16)
+        self._is_first = np.zeros(num, np.bool_)
+        owners = Owners(on_host=not num, is_complete=True)
+        self._signatures = owners.signatures
+        owners.add_launches(trace.kept["launches"])
+        done = 0
+        for work in device_work(trace, devices_of(trace)):
+            rows = np.arange(done, done + work.starts.size)
+            done += rows.size
+            owners.add_events(
+                work,
+                row=rows,
+                start=work.starts,
+                end=work.ends,
+                device=work.devices,
+                kind=work.kinds,
+            )
+        for linked in owners.links.parts():
+            self.launched_ns[linked.events["row"]] = linked.launched_ns
+            owners.add_linked(linked)
+        if num:
+            owners.add_frames(trace.kept["annotations"])
+            owners.add_ops(trace.kept["ops"])
+        for part in owners.parts():
+            self._add(part)
+
+    def _add(self, part: Attributed) -> None:
+        inside = part.rows["is_event"] & part.is_done & (part.operators != NOTHING)
+        self._ops[part.rows["row"][inside]] = part.rows["row"][part.operators[inside]]
+        runs = runs_on_devices(part)
+        events = runs.events["row"]
+        self._ops[events] = runs.rows[runs.run_of]
+        self._calls[events] = runs.calls[runs.run_of]
+        self._hints[events] = runs.hints[runs.run_of]
+        kernels = np.flatnonzero(runs.events["kind"] != COPY)
+        _, first = np.unique(runs.run_of[kernels], return_index=True)
+        self._is_first[events[kernels[first]]] = True
+
+    def columns(self, ops: ArrowTable) -> dict[str, pa.Array]:
+        """Return the columns that tell of the operator; null where there is none."""
+        found = ops.select(["name", "input_dims"]).unify_dictionaries()
+        names, dims = (column.combine_chunks() for column in found.columns)
+        shapes = [shapes_text(read_inputs(text)) for text in dims.dictionary.to_pylist()]
+        dims = pa.DictionaryArray.from_arrays(dims.indices, pa.array(shapes, pa.string()))
+        rows = pa.array(self._ops, mask=self._ops == NOTHING)
+        known = [self._signatures[call] for call in range(len(self._signatures))]
+        dtypes = [
+            dtype_of(known[call].kind.dtype, hint, on_host=False)[0] if call >= 0 else None
+            for call, hint in zip(self._calls.tolist(), self._hints.tolist(), strict=True)
+        ]
+        counted = self._is_first & (self._calls != NOTHING)
+
+        def worked(numbers: list[int]) -> pa.Array:
+            values = np.array([*numbers, 0], np.int64)[self._calls]
+            return pa.array(values, mask=~counted)
+
+        return {
+            "op": names.take(rows),
+            "shapes": dims.take(rows),
+            "dtype": pa.array(dtypes, pa.string()).dictionary_encode(),
+            "flop": worked([call.flop for call in known]),
+            "bytes": worked([call.least_bytes for call in known]),
+        }
 
 
 def _complete(

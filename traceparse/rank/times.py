@@ -45,15 +45,15 @@ class KernelCounts:
     """How many kernels a device ran, and how many of them have no launch record in the file.
 
     ``time_ns`` sums durations, so kernels that run side by side count twice. ``unattributed``
-    kernels belong to no operator; they are counted once operators are (``None`` until then).
+    kernels were launched by no operator that the trace has, or nobody knows by which.
     """
 
     count: int
     time_ns: int
     unlinked_count: int
     unlinked_time_ns: int
-    unattributed_count: int | None = None
-    unattributed_time_ns: int | None = None
+    unattributed_count: int
+    unattributed_time_ns: int
 
 
 @dataclass(frozen=True, slots=True)

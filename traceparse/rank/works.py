@@ -10,11 +10,20 @@ import numpy.typing as npt
 
 from traceparse.ingest import Kept, RankTrace
 from traceparse.intervals import Int64s
-from traceparse.rank.classify import COMM, COMPUTE, COPY, Kinds, kinds_of, kinds_on_host
+from traceparse.rank.classify import (
+    COMM,
+    COMPUTE,
+    COPY,
+    Kinds,
+    hints_of,
+    kinds_of,
+    kinds_on_host,
+)
 from traceparse.rank.rows import distinct, numbers_of, texts_of
 from traceparse.rank.steps import past_belief
+from traceparse.tables import ArrowTable
 
-__all__ = ["Work", "device_work", "devices_of", "host_work"]
+__all__ = ["Work", "device_work", "devices_of", "host_work", "keys_of"]
 
 CPU = "cpu"
 _HOST_KINDS = (COMPUTE, COMM)
@@ -26,7 +35,9 @@ class Work(NamedTuple):
     """What was done and when: columns of equal length, times in Unix ns.
 
     ``devices`` are places in what :func:`devices_of` returns; ``keys`` are correlations, 0 for
-    none; ``is_kernel`` tells kernels from copies and from host work.
+    none; ``pairs`` are external ids of what has no correlation, 0 for none; ``hints`` are of
+    data types, as :func:`hints_of` has them; ``is_kernel`` tells kernels from copies and from
+    host work.
     """
 
     devices: npt.NDArray[np.int16]
@@ -34,6 +45,8 @@ class Work(NamedTuple):
     ends: Int64s
     kinds: Kinds
     keys: npt.NDArray[np.uint64]
+    pairs: npt.NDArray[np.uint64]
+    hints: npt.NDArray[np.uint8]
     is_kernel: npt.NDArray[np.bool_]
 
 
@@ -62,17 +75,33 @@ def device_work(trace: RankTrace, devices: list[str]) -> Iterator[Work]:
         "collective",
         "device",
         "correlation",
+        "external_id",
     )
     for part in trace.kept["device_events"].parts(*columns):
         kinds = kinds_of(part)
+        keys, pairs = keys_of(part)
         yield Work(
             devices=texts_of(part, "device", known)[1].astype(np.int16),
             starts=part["start_ns"].to_numpy(),
             ends=part["end_ns"].to_numpy(),
             kinds=kinds,
-            keys=numbers_of(part, "correlation"),
+            keys=keys,
+            pairs=pairs,
+            hints=hints_of(part),
             is_kernel=kinds != COPY,
         )
+
+
+def keys_of(
+    table: ArrowTable,
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Return correlations, and external ids of what has none; 0 for none.
+
+    Some of ROCm's traces have no correlation at all; what a launch shares with its device
+    events there is the external id.
+    """
+    keys = numbers_of(table, "correlation")
+    return keys, np.where(keys == 0, numbers_of(table, "external_id"), np.uint64(0))
 
 
 def host_work(trace: RankTrace) -> Iterator[Work]:
@@ -93,5 +122,7 @@ def _host_part(spans: Kept, *, other: int) -> Iterator[Work]:
                 ends=part["end_ns"].to_numpy()[rows],
                 kinds=kinds[rows],
                 keys=np.zeros(num, np.uint64),
+                pairs=np.zeros(num, np.uint64),
+                hints=np.zeros(num, np.uint8),
                 is_kernel=np.zeros(num, np.bool_),
             )

@@ -6,12 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from rich.console import Console
-from rich.measure import Measurement
-from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
-from traceparse.report.safe import encodable, visible
+from traceparse.report.lines import as_text, natural_width, say
 from traceparse.units import UNKNOWN, format_ratio
 from traceparse.work import DTYPES, Accelerator, Dtype
 from traceparse.work.accelerators import Measured
@@ -19,7 +16,6 @@ from traceparse.work.accelerators import Measured
 __all__ = ["render_entries", "render_table"]
 
 _COLUMNS: tuple[Dtype, ...] = ("bf16", "fp16", "fp8", "fp32")
-_UNBOUNDED = 10_000
 _NO_PEAK = "*"
 
 CONVENTION = (
@@ -29,16 +25,16 @@ CONVENTION = (
 
 def render_table(entries: Sequence[Accelerator], console: Console) -> None:
     """Print one line for each accelerator; names only where there is room for them."""
-    _say(console, f"Peaks in TFLOP/s: {CONVENTION}", "bold")
+    say(console, f"Peaks in TFLOP/s: {CONVENTION}", "bold")
     table = _table(entries, console, gap=2, named=True)
-    if console.is_terminal and _natural_width(table, console) > console.width:
+    if console.is_terminal and natural_width(table, console) > console.width:
         table = _table(entries, console, gap=1, named=False)
-    table.width = _natural_width(table, console)
+    table.width = natural_width(table, console)
     console.print(table, crop=False)
     if any(entry.needs_user_override for entry in entries):
-        _say(console, f"{_NO_PEAK} no default peak, as no source can be trusted", "dim")
-    _say(console, f"{UNKNOWN} unsupported or unknown", "dim")
-    _say(console, "`traceparse accelerators ID` explains one, with its sources", "dim")
+        say(console, f"{_NO_PEAK} no default peak, as no source can be trusted", "dim")
+    say(console, f"{UNKNOWN} unsupported or unknown", "dim")
+    say(console, "`traceparse accelerators ID` explains one, with its sources", "dim")
 
 
 def render_entries(entries: Sequence[Accelerator], console: Console) -> None:
@@ -46,7 +42,7 @@ def render_entries(entries: Sequence[Accelerator], console: Console) -> None:
     for number, entry in enumerate(entries):
         if number:
             console.print()
-        _say(console, ", ".join(entry.names), lead=f"{entry.id}:", lead_style="bold")
+        say(console, ", ".join(entry.names), lead=f"{entry.id}:", lead_style="bold")
         for title, lines in _sections(entry):
             _section(console, title, lines)
 
@@ -67,7 +63,7 @@ def _table(entries: Sequence[Accelerator], console: Console, *, gap: int, named:
             entry.confidence,
             *([", ".join(entry.names)] if named else []),
         ]
-        table.add_row(*(_text(console, cell) for cell in cells))
+        table.add_row(*(as_text(console, cell) for cell in cells))
     return table
 
 
@@ -165,12 +161,12 @@ def _doubts(entry: Accelerator) -> list[str]:
 
 def _section(console: Console, title: str, lines: Sequence[str]) -> None:
     if len(lines) == 1:
-        _say(console, lines[0].lstrip(), lead=f"{title}:", lead_style="dim", indent=2)
+        say(console, lines[0].lstrip(), lead=f"{title}:", lead_style="dim", indent=2)
         return
     if lines:
-        _say(console, title, "dim", indent=2)
+        say(console, title, "dim", indent=2)
     for line in lines:
-        _say(console, line, indent=4)
+        say(console, line, indent=4)
 
 
 def _any_of(values: Sequence[float]) -> str:
@@ -180,29 +176,3 @@ def _any_of(values: Sequence[float]) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.2f}".rstrip("0").rstrip(".")
-
-
-def _natural_width(table: Table, console: Console) -> int:
-    options = console.options.update(max_width=_UNBOUNDED)
-    return Measurement.get(console, options, table).maximum
-
-
-def _text(console: Console, text: str, style: str = "") -> Text:
-    return Text(encodable(visible(text), console.encoding), style)
-
-
-def _say(
-    console: Console,
-    text: str,
-    style: str = "",
-    *,
-    lead: str = "",
-    lead_style: str = "",
-    indent: int = 0,
-) -> None:
-    """Print one line: wrapped between words for people, whole for whatever reads a pipe."""
-    line = Text.assemble((f"{lead} " if lead else "", lead_style), _text(console, text, style))
-    if not console.is_terminal:
-        console.print(Text(" " * indent) + line, soft_wrap=True)
-        return
-    console.print(Padding(line, (0, 0, 0, indent)))

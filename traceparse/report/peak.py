@@ -38,7 +38,7 @@ _DTYPE_LIMIT = 12  # of ours; a formula of others may say anything
 
 # notes that say why a figure is missing, the first cause first
 _REASONS = (
-    "work_unknown",
+    "flop_unknown",
     "peak_unknown",
     "peak_missing",
     "accelerator_doubtful",
@@ -85,7 +85,7 @@ def headline(report: Report) -> str:
 
 
 def premises(report: Report) -> Iterator[str]:
-    """Say what that rests on: the source of model FLOP, conventions, and whose peak."""
+    """Say what that rests on: the source of model FLOP, conventions, peaks, what is missing."""
     run = report.run
     conventions = dict(run.conventions or {})
     model = conventions.pop("model_flop", None)
@@ -105,6 +105,9 @@ def premises(report: Report) -> Iterator[str]:
         told = "unknown" if peak is None else format_flop_per_s(peak)
         rate = f": {told} in {run.reference_dtype}" if run.reference_dtype else ""
         yield f"Peak of {name}{rate}; {run.accelerator['source']}"
+    for note in report.notes:
+        if note.code == "kernels_unattributed":
+            yield note.message
 
 
 def measured_devices(devices: Sequence[DeviceReport]) -> list[DeviceReport]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from traceparse.rank import Times
 from traceparse.report.choose import StepRow, choose_devices, largest_span, steps_in_order
-from traceparse.report.console import cell, natural_width, say
+from traceparse.report.lines import as_text, natural_width, say
 from traceparse.report.notes import health_text, not_computed, note_lines
 from traceparse.report.safe import encodable, visible
 from traceparse.report.terminal_peak import render_findings, render_peak
@@ -61,7 +61,7 @@ def render(report: Report, console: Console) -> None:
     One line, then one row a rank, then one row a step.
     """
     render_findings(report, console, "error")
-    say(console, visible(report.summary.verdict), "bold")
+    say(console, report.summary.verdict, "bold")
     if not report.devices:
         return
     decimals = ms_decimals(largest_span(report.devices))
@@ -73,10 +73,10 @@ def render(report: Report, console: Console) -> None:
 def render_notes(report: Report, console: Console) -> None:
     """Print what was repaired, skipped, assumed or not computed: a line each, if anything."""
     for line in note_lines(report.notes):
-        say(console, visible(line.text), lead=f"{visible(line.code)}:")
+        say(console, line.text, lead=f"{line.code}:", lead_style="yellow")
     _print_health(report, console)
     if names := not_computed(report.notes):
-        say(console, visible(f"not computed by this version: {_briefly(names)}"), "dim")
+        say(console, f"not computed by this version: {_briefly(names)}", "dim")
 
 
 def _briefly(names: Sequence[str]) -> str:
@@ -95,7 +95,7 @@ def _print_health(report: Report, console: Console) -> None:
     texts = [(file.path, health_text(file, said.get(file.path, ()))) for file in report.files]
     troubled = [f"{path}: {text}" for path, text in texts if text]
     for line in troubled[:_MAX_FILES]:
-        say(console, visible(line), lead="file_health:")
+        say(console, line, lead="file_health:", lead_style="yellow")
     if left := len(troubled[_MAX_FILES:]):
         say(console, f"… {format_number_of(left, 'more such file')} in report.json", "dim")
 
@@ -183,7 +183,7 @@ def _table(
     for part in PARTS:
         header = f"{part.glyph} {part.name}" if layout.bar else part.name
         style = f"bold {part.style}" if part.style != "dim" else part.style
-        table.add_column(cell(console, header, style), justify="right", no_wrap=True)
+        table.add_column(as_text(console, header, style), justify="right", no_wrap=True)
     if layout.bar:
         table.add_column("", no_wrap=True)
     percents = _percents(rows)
@@ -206,17 +206,17 @@ def _percents(rows: Iterable[_Row]) -> list[list[str]]:
 def _cells(
     console: Console, row: _Row, percents: Sequence[str], decimals: int, layout: _Layout
 ) -> list[Text]:
-    labels = [cell(console, label) for label in row.labels]
+    labels = [as_text(console, label) for label in row.labels]
     times = row.times
     if times is None:
-        unknown = [cell(console, UNKNOWN, "dim") for _ in PARTS]
+        unknown = [as_text(console, UNKNOWN, "dim") for _ in PARTS]
         return [*labels, unknown[0], Text("no device work", "dim"), *unknown[1:]]
     texts = [
         f"{format_ms(part.of(times), decimals)} {percent}" if layout.milliseconds else percent
         for part, percent in zip(PARTS, percents, strict=True)
     ]
     cells = [*labels, Text(format_ms(times.span_ns, decimals))]
-    cells += [cell(console, text) for text in texts]
+    cells += [as_text(console, text) for text in texts]
     if layout.bar:
         cells.append(_bar(console, times, layout.bar))
     return cells

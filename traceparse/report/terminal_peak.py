@@ -7,9 +7,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from traceparse.report.choose import choose_devices
-from traceparse.report.console import cell, natural_width, say
+from traceparse.report.lines import as_text, natural_width, say
 from traceparse.report.peak import (
     cost_lines,
     has_figures,
@@ -43,9 +44,9 @@ def render_findings(report: Report, console: Console, *severities: str) -> None:
         for one in found:
             if one["advice"] == advice:
                 style = "bold red" if one["severity"] == "error" else "yellow"
-                text = visible(f"{one['title']}: {one['evidence']}")
+                text = f"{one['title']}: {one['evidence']}"
                 say(console, text, style, lead=f"{one['severity']}:", lead_style=style)
-        say(console, visible(advice), lead="  so", lead_style="dim")
+        say(console, advice, lead="  so", lead_style="dim")
 
 
 def render_peak(report: Report, console: Console) -> None:
@@ -54,15 +55,15 @@ def render_peak(report: Report, console: Console) -> None:
         return
     console.print()
     if not has_figures(report):
-        text = visible(f"unknown: {why_unknown(report)}")
+        text = f"unknown: {why_unknown(report)}"
         say(console, text, "dim", lead=f"{_TITLE} ", lead_style="bold")
     else:
-        say(console, visible(headline(report)), lead=f"{_TITLE} ", lead_style="bold")
+        say(console, headline(report), lead=f"{_TITLE} ", lead_style="bold")
         for line in premises(report):
-            say(console, visible(line), "dim")
+            say(console, line, "dim")
         waterfall = report.utilization["waterfall"]
         if waterfall is None:
-            say(console, visible(f"no waterfall: {why_unknown(report)}"), "dim")
+            say(console, f"no waterfall: {why_unknown(report)}", "dim")
         else:
             _print_waterfall(waterfall, console)
         _print_ranks(report.devices, console)
@@ -80,7 +81,7 @@ def _print_waterfall(waterfall: Sequence[Mapping[str, Any]], console: Console) -
     widths = max(len(term.name) for term, _ in terms), max(map(len, texts))
     room = min(console.width - sum(widths) - 6, _LONGEST_BAR)
     for (term, ratio), text in zip(terms, texts, strict=True):
-        line = cell(console, f"  {term.name.ljust(widths[0])}  {text.rjust(widths[1])}  ")
+        line = as_text(console, f"  {term.name.ljust(widths[0])}  {text.rjust(widths[1])}  ")
         line.append(_bar(console, term, ratio, room), term.style)
         line.rstrip()
         console.print(line, soft_wrap=not console.is_terminal)
@@ -123,7 +124,7 @@ def _ranks_table(
         texts = [_label(label) for label in labels]
         texts += [format_tflop(use["achieved_flop_per_s"]), format_ratio(use["hfu"])]
         texts += [format_ratio(share["ratio"]) for share in use["waterfall"]]
-        table.add_row(*(cell(console, text) for text in texts))
+        table.add_row(*(as_text(console, text) for text in texts))
     return table
 
 
@@ -147,8 +148,8 @@ def _print_operators(rows: Sequence[Mapping[str, Any]], console: Console) -> Non
     table.add_column(_NAMES, overflow="fold", header_style="bold")
     for one in operators:
         texts = (one.lost, one.time, one.count, one.rate, one.roof, one.bound, one.dtype)
-        names = f"{one.name}\n{one.shapes}"
-        table.add_row(*(cell(console, text) for text in (*texts, names)))
+        names = Text("\n").join([as_text(console, text) for text in (one.name, one.shapes)])
+        table.add_row(*(as_text(console, text) for text in texts), names)
     longest = max(len(text) for one in operators for text in (one.name, one.shapes, _NAMES))
     least = natural_width(table, console) - longest
     table.width = min(

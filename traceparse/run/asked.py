@@ -12,8 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from traceparse.errors import InputError, UsageError
-from traceparse.work import DTYPES, Accelerator, accelerators, find, load_file
+from traceparse.errors import UsageError
+from traceparse.work import DTYPES, Accelerator, accelerators, find_one, load_file
 
 __all__ = ["Asked", "Ceiling", "ask"]
 
@@ -105,21 +105,7 @@ def _accelerator(
         return None, accelerators()
     if isinstance(asked, Path) or asked.casefold().endswith(".toml"):
         return None, (*load_file(Path(asked)), *accelerators())
-    wanted = " ".join(asked.split()).casefold()
-    called = [
-        entry
-        for entry in accelerators()
-        if wanted in {word.casefold() for word in (entry.id, *entry.names)}
-    ]
-    if len(called) == 1:
-        return called[0], accelerators()
-    try:
-        alike = ", ".join(entry.id for entry in called or find(asked))
-    except InputError as error:
-        raise UsageError(f"--accelerator {asked!r}: {error}") from error
-    raise UsageError(
-        f"--accelerator {asked!r} names no single accelerator; give one of {alike}"
-    )
+    return find_one(asked), accelerators()
 
 
 def _peak(peak: Mapping[str, float]) -> dict[str, float]:

@@ -29,7 +29,7 @@ def about_use(use: Use, silent: Sequence[int | None]) -> Iterator[Note]:
                 f"{who} tell no operators with shapes: HFU is that of the declared 8ND, and "
                 f"the waterfall is unknown"
             )
-        yield Note("work_unknown", message)
+        yield Note("flop_unknown", message)
         return
     if not use.executed_flop:
         yield Note(

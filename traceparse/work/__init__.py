@@ -8,15 +8,18 @@ from traceparse.work.accelerators import (
     Dtype,
     accelerators,
     find,
+    find_one,
     load_file,
     parse_peak,
 )
 from traceparse.work.call import Call, NotKnownError, Work
+from traceparse.work.dtypes import MAYBE_TF32
 from traceparse.work.identify import Identified, identify
-from traceparse.work.operators import Formula, formulas, work_of
+from traceparse.work.operators import Formula, added_formulas, formulas, work_of
 
 __all__ = [
     "DTYPES",
+    "MAYBE_TF32",
     "Accelerator",
     "Call",
     "Dtype",
@@ -25,7 +28,9 @@ __all__ = [
     "NotKnownError",
     "Work",
     "accelerators",
+    "added_formulas",
     "find",
+    "find_one",
     "formulas",
     "identify",
     "load_file",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traceparse.work.call import NotKnownError, Work
-from traceparse.work.dtypes import TF32
+from traceparse.work.dtypes import MAYBE_TF32
 
 __all__ = ["need", "work_from"]
 
@@ -46,5 +46,5 @@ def work_from(
         highest_flop=highest,
         dtype=dtype,
         least_bytes=least_bytes,
-        conventions=(*conventions, TF32) if dtype == "fp32" else conventions,
+        conventions=(*conventions, MAYBE_TF32) if dtype == "fp32" else conventions,
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from traceparse.work.call import Call, NotKnownError
 
 __all__ = [
-    "TF32",
+    "MAYBE_TF32",
     "counted_dtype",
     "element_bytes",
     "is_packed",
@@ -20,7 +20,7 @@ __all__ = [
     "tensor_bytes",
 ]
 
-TF32 = "fp32=may be tf32"  # which the record does not say
+MAYBE_TF32 = "fp32=may be tf32"  # which the record does not say
 _PACKED_FP4 = "c10::Float4_e2m1fn_x2"
 
 

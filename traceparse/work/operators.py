@@ -19,13 +19,27 @@ from traceparse.work.convolution import CONVOLUTION
 from traceparse.work.matmul import MATMUL
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoint, EntryPoints
 
-__all__ = ["GROUP", "Formula", "formulas", "work_of"]
+__all__ = ["GROUP", "Formula", "added_formulas", "formulas", "work_of"]
 
 GROUP = "traceparse.flops"
 
 Formula: TypeAlias = Callable[[Call], Work]
+
+
+def added_formulas() -> list[tuple[str, str, str]]:
+    """Return who adds which formulas: operator, object, and version of its package."""
+    return sorted(
+        (point.name, point.value, point.dist.version if point.dist else "")
+        for point in _entry_points()
+    )
+
+
+def _entry_points() -> EntryPoints:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - not for who counts nothing
+
+    return entry_points(group=GROUP)
 
 
 @cache
@@ -37,10 +51,8 @@ def formulas() -> Mapping[str, Formula]:
     TraceparseError
         An entry point cannot be loaded, is no function, or two are of the same operator.
     """
-    from importlib.metadata import entry_points  # noqa: PLC0415 - not for who counts nothing
-
     added: dict[str, Formula] = {}
-    for point in entry_points(group=GROUP):
+    for point in _entry_points():
         if point.name in added:
             raise TraceparseError(
                 f"entry point {point.name} = {point.value} of {GROUP}: "

@@ -1,0 +1,220 @@
+"""Which operator owns a kernel, which of its runs count, and which repeat earlier work?
+
+Operators lie as the host ran them; a device event lies where the host launched it. All of a
+thread passes by in order of start, so what encloses what is known, and of a run all is known
+when it has ended.
+
+A kernel is owned by the innermost counted operator around its launch. Of counted operators in
+one another the innermost that owns kernels counts, and those around it do not: one product has
+several names (``aten::matmul``, ``aten::mm``), and works once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceparse.intervals import Int64s
+from traceparse.ordered import Ordered, Rows
+from traceparse.rank.nesting import NOTHING
+from traceparse.rank.rows import by_text, groups
+from traceparse.rank.signatures import CALL_COLUMNS, Signatures
+from traceparse.rank.tree import Bools, Is, Tree
+from traceparse.tables import ArrowTable
+
+__all__ = ["OP_COLUMNS", "Attributed", "Attribution"]
+
+OP_COLUMNS = ("start_ns", "end_ns", *CALL_COLUMNS, "sequence_number", "forward_thread")
+
+_ENGINE = "autograd::engine::evaluate_function: "
+_CHECKPOINT = "CheckpointFunctionBackward"
+_DETACHES = ("aten::detach", "detach")
+
+_FIELDS = (
+    ("thread", "i4"),
+    ("start", "i8"),  # of a device event: its launch
+    ("order", "i8"),  # of what starts at once: operators, the longest first, then events
+    ("row", "i8"),
+    ("first", "i8"),  # of a device event: its own start
+    ("end", "i8"),
+    ("call", "i4"),  # the number of an operator's signature
+    ("device", "i2"),
+    ("kind", "i1"),
+    ("flags", "u2"),  # of a device event: hints at its data type
+    ("is_event", "?"),
+)
+_LAST = 1  # the order of events: that of operators is negative
+
+
+class Attributed(NamedTuple):
+    """Some rows of one thread: operators and device events, mixed; those that are done, once.
+
+    ``operators`` has the place of the innermost operator around each, ``owners`` that of the
+    innermost countable one, ``NOTHING`` where there is none. ``counts`` are operators whose
+    work counts; ``is_missed`` those that worked and could not be counted. ``is_in_frame`` is
+    what Python's stack says to be recomputation, where it was recorded.
+    """
+
+    rows: Rows
+    operators: Int64s
+    owners: Int64s
+    counts: Bools
+    is_recompute: Bools
+    is_in_frame: Bools
+    is_outside_engine: Bools
+    is_missed: Bools
+    is_done: Bools
+
+
+class Attribution:
+    """Takes operators and launched device events in any order; attributes them part by part.
+
+    ``on_host`` is whether operators themselves are the work, as there is no device.
+    ``is_complete`` keeps operators by which nothing can be told but the name of what launches.
+    """
+
+    def __init__(
+        self, signatures: Signatures, *, on_host: bool, is_complete: bool = False
+    ) -> None:
+        self._signatures = signatures
+        self._on_host = on_host
+        self._is_complete = is_complete
+        self._rows = Ordered(_FIELDS, by=("thread", "start", "order"))
+        self._num_ops = 0
+
+    def add_ops(self, ops: ArrowTable, threads: npt.NDArray[np.int32]) -> None:
+        """Add rows of ``ops``, in the order of the file, with the number of each one's thread.
+
+        Of the columns :data:`OP_COLUMNS` are looked at.
+        """
+        starts, ends = ops["start_ns"].to_numpy(), ops["end_ns"].to_numpy()
+        calls = self._signatures.numbers(ops)
+        flags = _flags(ops)
+        flags[self._signatures.are_countable(calls)] |= Is.COUNTABLE
+        rows = np.arange(self._num_ops, self._num_ops + ops.num_rows)
+        self._num_ops += ops.num_rows
+        kept = np.ones(rows.size, np.bool_)
+        if not (self._on_host or self._is_complete):
+            kept = (calls != NOTHING) | (flags != 0) | ~_are_inside(threads, starts, ends)
+        self._rows.add(
+            int(kept.sum()),
+            thread=threads[kept],
+            start=starts[kept],
+            order=-ends[kept],
+            row=rows[kept],
+            end=ends[kept],
+            call=calls[kept],
+            flags=flags[kept],
+        )
+
+    def add_frames(self, frames: ArrowTable, threads: npt.NDArray[np.int32]) -> None:
+        """Add Python's calls that repeat a forward: rows of ``annotations``."""
+        ends = frames["end_ns"].to_numpy()
+        self._rows.add(
+            ends.size,
+            thread=threads,
+            start=frames["start_ns"].to_numpy(),
+            order=-ends,
+            row=NOTHING,
+            end=ends,
+            call=NOTHING,
+            flags=int(Is.FRAME),
+        )
+
+    def add_events(
+        self, threads: npt.NDArray[np.int32], launched_ns: Int64s, **facts: npt.NDArray[Any]
+    ) -> None:
+        """Add device events, each with the thread and the instant of its launch.
+
+        ``facts`` are any of ``row``, ``first`` and ``end`` (its own), ``device``, ``kind`` and
+        ``flags``.
+        """
+        self._rows.add(
+            launched_ns.size,
+            thread=threads,
+            start=launched_ns,
+            order=_LAST,
+            is_event=True,
+            call=NOTHING,
+            **facts,
+        )
+
+    def parts(self) -> Iterator[Attributed]:
+        """Yield all rows, thread by thread; each of them is done in one part only."""
+        held = np.empty(0, np.dtype(list(_FIELDS), align=True))
+        for part in self._rows.parts():
+            *whole, last = np.split(part, np.flatnonzero(np.diff(part["thread"])) + 1)
+            for rows in (*whole, last):
+                if held.size and held["thread"][0] != rows["thread"][0]:
+                    yield self._attributed(held)
+                    held = held[:0]
+                joined = np.concatenate([held, rows]) if held.size else rows
+                until_ns = int(rows["start"][-1]) if rows is last else None
+                attributed = self._attributed(joined, until_ns)
+                yield attributed
+                held = attributed.rows[~attributed.is_done]
+        if held.size:
+            yield self._attributed(held)
+
+    def _attributed(self, rows: Rows, until_ns: int | None = None) -> Attributed:
+        """Attribute rows of a thread; ``until_ns`` is when the next may begin, if any comes."""
+        tree = Tree(rows.copy())
+        is_pending = np.zeros(rows.size, np.bool_)
+        if self._on_host:
+            tree.learn_calls()
+            is_pending = tree.is_stopped
+            has_worked = tree.is_op & ~is_pending
+        else:
+            has_worked = tree.worked_on_device()
+        tree.learn_work(has_worked)
+        return Attributed(
+            rows=tree.rows,
+            operators=tree.operators,
+            owners=tree.owners,
+            counts=tree.counts(has_worked),
+            is_recompute=tree.is_recompute,
+            is_in_frame=tree.is_in_frame,
+            is_outside_engine=tree.engines == NOTHING,
+            is_missed=tree.is_missed(has_worked),
+            is_done=tree.are_done(until_ns, is_pending),
+        )
+
+
+def _are_inside(threads: npt.NDArray[np.int32], starts: Int64s, ends: Int64s) -> Bools:
+    """Say which spans are surely inside an earlier one of their thread.
+
+    Of threads whose spans are not in order of start nothing is said.
+    """
+    found = np.zeros(starts.size, np.bool_)
+    for _, rows in groups(threads):
+        own_starts, own_ends = starts[rows], ends[rows]
+        if np.all(own_starts[1:] >= own_starts[:-1]):
+            reach = np.maximum.accumulate(own_ends[:-1])
+            found[rows] = np.append(False, own_ends[1:] <= reach)
+    return found
+
+
+def _flags(ops: ArrowTable) -> npt.NDArray[np.uint16]:
+    """Say what is known of operators by name, and by what autograd noted of them."""
+    flags = by_text(ops, "name", _flags_of_names, null=0)
+    numbered = ops["sequence_number"].is_valid().to_numpy()
+    threads = ops["forward_thread"].fill_null(1).to_numpy()
+    flags[numbered & (threads == 0)] |= Is.FORWARD
+    return flags
+
+
+def _flags_of_names(names: pa.Array) -> npt.NDArray[np.uint16]:
+    flags = np.zeros(len(names), np.uint16)
+    engine = pc.starts_with(names, _ENGINE)
+    for flag, told in (
+        (Is.ENGINE, engine),
+        (Is.CHECKPOINT, pc.and_(engine, pc.match_substring(names, _CHECKPOINT))),
+        (Is.DETACH, pc.is_in(names, pa.array(_DETACHES))),
+    ):
+        flags[told.to_numpy(zero_copy_only=False)] |= flag
+    return flags

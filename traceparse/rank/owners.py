@@ -1,0 +1,92 @@
+"""Which operators own the kernels of a trace? From its events to what is attributed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceparse.ingest import FRAME, Kept
+from traceparse.rank.attribute import OP_COLUMNS, Attributed, Attribution
+from traceparse.rank.link import UNLINKED, Linked, Links
+from traceparse.rank.rows import rows_where
+from traceparse.rank.signatures import Signatures
+from traceparse.rank.threads import Threads
+from traceparse.rank.works import Work, keys_of
+
+__all__ = ["Owners"]
+
+_LAUNCH_COLUMNS = ("correlation", "external_id", "start_ns", "name", "pid", "tid")
+
+
+class Owners:
+    """Takes launches, device events, those that were linked, and operators.
+
+    ``on_host`` and ``is_complete`` are those of :class:`Attribution`. ``has_shapes`` is whether
+    any operator has: without, nobody can say what was worked.
+    """
+
+    def __init__(self, *, on_host: bool, is_complete: bool = False) -> None:
+        self.has_shapes = False
+        self.signatures = Signatures()
+        self.links = Links()
+        self._pairs = Links()  # of what has no correlation, by external id
+        self._threads = Threads()
+        self._attribution = Attribution(
+            self.signatures, on_host=on_host, is_complete=is_complete
+        )
+
+    def add_launches(self, launches: Kept) -> None:
+        """Add all calls of the runtime or driver."""
+        for part in launches.parts(*_LAUNCH_COLUMNS):
+            threads = self._threads.of(part)
+            for links, keys in zip((self.links, self._pairs), keys_of(part), strict=True):
+                links.add_calls(keys, part, threads)
+
+    def add_events(self, work: Work, **facts: npt.NDArray[Any]) -> None:
+        """Add device events, with what is to come back with them."""
+        self.links.add_events(work.keys, flags=work.hints, **facts)
+        self._pairs.add_events(work.pairs, flags=work.hints, **facts)
+
+    def add_linked(self, linked: Linked) -> None:
+        """Add device events that came from links.
+
+        What a graph replays was launched by operators when the graph was made; the one around
+        the replay has no part in it.
+        """
+        launched = (linked.launched_ns != UNLINKED) & ~linked.is_graph
+        events = linked.events[launched]
+        self._attribution.add_events(
+            linked.threads[launched],
+            linked.launched_ns[launched],
+            row=events["row"],
+            first=events["start"],
+            end=events["end"],
+            device=events["device"],
+            kind=events["kind"],
+            flags=events["flags"],
+        )
+
+    def add_frames(self, annotations: Kept) -> None:
+        """Add what repeats a forward, as far as Python's stacks were recorded."""
+        for part in annotations.parts("start_ns", "end_ns", "category", "pid", "tid"):
+            is_frame = rows_where(part, "category", lambda texts: pc.equal(texts, FRAME))
+            if is_frame.any():
+                frames = part.filter(pa.array(is_frame))
+                self._attribution.add_frames(frames, self._threads.of(frames))
+
+    def add_ops(self, ops: Kept) -> None:
+        """Add all operators."""
+        for part in ops.parts(*OP_COLUMNS, "pid", "tid"):
+            dims = part["input_dims"]
+            self.has_shapes = self.has_shapes or dims.null_count < len(dims)
+            self._attribution.add_ops(part, self._threads.of(part))
+
+    def parts(self) -> Iterator[Attributed]:
+        """Attribute everything, when all but what has no correlation was added."""
+        for linked in self._pairs.parts():
+            self.add_linked(linked)
+        yield from self._attribution.parts()
