@@ -170,9 +170,9 @@ def test_who_counted_model_flop_is_said(used, make):
         report = replace(used, run=run, utilization=make.use(mfu_source=source))
         return lines(render_peak, report)[2]
 
-    assert premise("declared", "palm") == "MFU from declared model FLOP by palm"
+    assert premise("declared", "palm") == "MFU from declared model FLOP: palm"
     assert premise("declared", "given") == "MFU from declared model FLOP"
-    assert premise("counted", "counted") == "MFU from model FLOP that capture counted"
+    assert premise("counted", "counted") == "MFU from model FLOP that capture recorded"
 
 
 def test_shares_beyond_all_are_drawn_within_the_room(used, make):

@@ -91,7 +91,7 @@ def premises(report: Report) -> Iterator[str]:
     model = conventions.pop("model_flop", None)
     said = [SOURCES.get((report.utilization or {}).get("mfu_source") or "", "")]
     if said[0] and model not in {None, "given", "counted"}:
-        said[0] += f" by {model}"
+        said[0] += f": {model}"
     if conventions:
         told = ", ".join(
             f"{name.replace('_', ' ')} {value}".rstrip() for name, value in conventions.items()

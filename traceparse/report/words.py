@@ -74,7 +74,7 @@ _TERMS: Final = {
 }
 SOURCES: Final = {
     "declared": "MFU from declared model FLOP",
-    "counted": "MFU from model FLOP that capture counted",
+    "counted": "MFU from model FLOP that capture recorded",
     "estimated": "MFU estimated: executed less recomputed",
 }
 
