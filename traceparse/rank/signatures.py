@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from traceparse.rank.nesting import NOTHING
 from traceparse.rank.rows import rows_where
 from traceparse.tables import ArrowTable
-from traceparse.work import Call, Work, formulas, work_of
+from traceparse.work import TEMPLATES, Call, Work, formulas, work_of
 
 __all__ = ["CALL_COLUMNS", "Signature", "Signatures", "read_inputs", "shapes_text"]
 
@@ -143,7 +143,7 @@ def _counted_names() -> pa.Array:
 
 
 def _have_formulas(names: pa.Array) -> pa.Array:
-    return pc.is_in(names, _counted_names())
+    return pc.or_(pc.is_in(names, _counted_names()), pc.starts_with(names, TEMPLATES))
 
 
 def read_inputs(text: str | None) -> list[object]:

@@ -15,11 +15,12 @@ from traceparse.work.accelerators import (
 from traceparse.work.call import Call, NotKnownError, Work
 from traceparse.work.dtypes import MAYBE_TF32
 from traceparse.work.identify import Identified, identify
-from traceparse.work.operators import Formula, added_formulas, formulas, work_of
+from traceparse.work.operators import TEMPLATES, Formula, added_formulas, formulas, work_of
 
 __all__ = [
     "DTYPES",
     "MAYBE_TF32",
+    "TEMPLATES",
     "Accelerator",
     "Call",
     "Dtype",

@@ -17,11 +17,12 @@ from traceparse.work.attention import ATTENTION
 from traceparse.work.call import Call, NotKnownError, Work
 from traceparse.work.convolution import CONVOLUTION
 from traceparse.work.matmul import MATMUL
+from traceparse.work.template import TEMPLATES, template
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
 
-__all__ = ["GROUP", "Formula", "added_formulas", "formulas", "work_of"]
+__all__ = ["GROUP", "TEMPLATES", "Formula", "added_formulas", "formulas", "work_of"]
 
 GROUP = "traceparse.flops"
 
@@ -73,6 +74,8 @@ def work_of(call: Call) -> Work | None:
         An entry point cannot be loaded.
     """
     formula = formulas().get(call.name)
+    if formula is None and call.name.startswith(TEMPLATES):
+        formula = template
     if formula is None:
         return None
     try:
