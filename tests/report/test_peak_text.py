@@ -175,6 +175,11 @@ def test_who_counted_model_flop_is_said(used, make):
     assert premise("counted", "counted") == "MFU from model FLOP that capture recorded"
 
 
+def test_what_figures_lack_is_said_beside_them(used):
+    notes = (Note("kernels_unattributed", "half of the time belongs to no operator"),)
+    assert lines(render_peak, replace(used, notes=notes))[4] == notes[0].message
+
+
 def test_shares_beyond_all_are_drawn_within_the_room(used, make):
     use = make.use(mfu=1.7, recompute=-0.2, matmul=-0.6)
     printed = lines(render_peak, replace(used, utilization=use), 80)

@@ -40,11 +40,6 @@ class Basis:
     places: tuple[tuple[int, ...], ...]
     notes: tuple[Note, ...] = ()
 
-    @property
-    def num_device_steps(self) -> int:
-        """How many there are, over all devices."""
-        return sum(map(len, self.places))
-
 
 def choose(devices: Sequence[_Device]) -> Basis:
     """Choose the steps that are complete on every rank; if there is none, all, with a note."""
