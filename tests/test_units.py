@@ -146,6 +146,42 @@ def test_written_ranks_are_short_and_lose_none(ranks):
 
 
 @pytest.mark.parametrize(
+    ("flop", "text"),
+    [
+        (989.4e12, "989.4"),
+        (1_234_567 * 10**12, "1,234,567.0"),
+        (9.99e12, "9.990"),
+        (5e10, "0.050"),
+        (4e6, "0.000004"),
+        (0, "0"),
+        (None, "–"),
+    ],
+)
+def test_flop_are_written_in_units_of_ten_to_the_twelve(flop, text):
+    assert units.format_tflop(flop) == text
+
+
+def test_rates_have_their_unit():
+    assert units.format_flop_per_s(989.4e12) == "989.4 TFLOP/s"
+    assert units.format_flop_per_s(None) == "–"
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        (1234.5, "$1,234.50"),
+        (0.12345, "$0.123"),
+        (0.0012345, "$0.0012"),
+        (6.6e-8, "$0.000000066"),
+        (0.0, "$0"),
+        (None, "–"),
+    ],
+)
+def test_money_is_written_with_cents_and_below_where_they_matter(usd, text):
+    assert units.format_usd(usd) == text
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         (190_272.0, "190,272"),

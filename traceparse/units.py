@@ -7,6 +7,7 @@ means "a little".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 __all__ = [
@@ -14,11 +15,14 @@ __all__ = [
     "format_bytes",
     "format_count",
     "format_figure",
+    "format_flop_per_s",
     "format_ms",
     "format_ns",
     "format_number_of",
     "format_percent",
     "format_ratio",
+    "format_tflop",
+    "format_usd",
     "ms_decimals",
     "number_ranges",
     "rank_ranges",
@@ -28,6 +32,7 @@ UNKNOWN = "\N{EN DASH}"
 _NS_PER_MS = 1_000_000
 _BYTES_PER_MB = 1_000_000
 _RANGES_WIDTH = 80
+_TERA = 1e12
 
 
 def ms_decimals(largest_ns: int) -> int:
@@ -86,6 +91,32 @@ def format_ratio(ratio: float | None) -> str:
     if ratio is None:
         return UNKNOWN
     return f"{100 * ratio:,.1f}%" if ratio else "0%"
+
+
+def format_tflop(flop: float | None) -> str:
+    """Write FLOP, or FLOP/s, in units of 10^12, without the unit: ``989.4``, ``0.012``."""
+    if flop is None:
+        return UNKNOWN
+    tera = flop / _TERA
+    if not tera:
+        return "0"
+    return f"{tera:,.{1 if tera >= 10 else 3 if tera >= 0.01 else 6}f}"
+
+
+def format_flop_per_s(rate: float | None) -> str:
+    """Write a rate in TFLOP/s: ``989.4 TFLOP/s``."""
+    return UNKNOWN if rate is None else f"{format_tflop(rate)} TFLOP/s"
+
+
+def format_usd(usd: float | None) -> str:
+    """Write an amount of money, cents and below where they matter: ``$1,234.50``."""
+    if usd is None:
+        return UNKNOWN
+    if not usd:
+        return "$0"
+    # of tiny amounts the first two digits, however far behind the point
+    tiny = 1 - math.floor(math.log10(abs(usd)))
+    return f"${usd:,.{2 if usd >= 1 else 3 if usd >= 0.01 else tiny}f}"
 
 
 def rank_ranges(ranks: Sequence[int]) -> str:

@@ -19,8 +19,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         made.append(("train", out, ranks))
         return out / "traces"
 
-    def analyze(paths: list[Path]) -> str:
-        made.append(("analyze", paths))
+    def analyze(paths: list[Path], **options: Any) -> str:
+        made.append(("analyze", paths, options))
         return "the report"
 
     def show_report(report: str, **options: Any) -> None:
@@ -40,7 +40,7 @@ def test_demo_trains_analyzes_shows_and_saves(
     demo(ranks=3, out=Path("there"), as_json=True)
     assert calls == [
         ("train", Path("there"), 3),
-        ("analyze", [Path("there/traces")]),
+        ("analyze", [Path("there/traces")], {"peak": "measured", "price": None}),
         ("show", "the report", {"as_json": True, "quiet": False, "out": Path("there")}),
     ]
     said = capsys.readouterr()

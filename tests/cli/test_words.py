@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceparse.cli.words import parse_steps
+from traceparse.cli.words import one_accelerator, parse_steps
 from traceparse.errors import UsageError
 
 
@@ -27,3 +27,15 @@ def test_a_range_that_ends_before_it_starts_is_refused_in_words():
     with pytest.raises(UsageError) as caught:
         parse_steps("5-3")
     assert str(caught.value) == "--steps '5-3': the range ends before it starts; write 3-5"
+
+
+def test_a_file_of_several_accelerators_is_none_of_them(tmp_path):
+    entry = (
+        '[[accelerator]]\nid = "{0}"\nnames = ["{0}"]\ndense_tflop_per_s = {{ bf16 = 1.0 }}\n'
+    )
+    path = tmp_path / "two.toml"
+    path.write_text(entry.format("a"))
+    assert one_accelerator(str(path)).id == "a"
+    path.write_text(entry.format("a") + entry.format("b"))
+    with pytest.raises(UsageError, match=r"two\.toml': that may be a, b; give the one that it"):
+        one_accelerator(str(path))

@@ -12,6 +12,13 @@ TIMES = (
     *("start_ns", "end_ns", "span_ns", "busy_ns", "compute_ns", "comm_ns", "copy_ns"),
     *("overlap_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns"),
 )
+# said of what a job worked, against its peak: true of whole traces as of damaged ones
+OF_WORK = frozenset(
+    {
+        *("peak_unknown", "flop_unknown", "model_flop_unknown", "model_flop_estimated"),
+        *("nothing_counted", "kernels_unattributed"),
+    }
+)
 COUNTS = ("count", "time_ns", "unlinked_count", "unlinked_time_ns")
 
 

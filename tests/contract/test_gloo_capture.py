@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests import oracle
@@ -29,6 +31,26 @@ def test_both_ranks_are_one_job():
     assert [device(found) for found in report["devices"]] == alone
     assert all(found["window"]["exposed_comm_ns"] > 0 for found in alone)
     assert [cut["step"] for cut in alone[0]["steps"]] == [3, 4, 5, 6]
+
+
+def test_all_of_the_peak_is_accounted_for():
+    report = analyze(GLOO, jobs=1, peak={"fp32": 2e11}, price=1).to_dict()
+    parts = [report, *report["devices"]]
+    for use in (part["utilization"] for part in parts):
+        assert math.fsum(share["ratio"] for share in use["waterfall"]) == pytest.approx(
+            1, abs=1e-12
+        )
+        assert all(share["ratio"] >= 0 for share in use["waterfall"])
+        assert use["mfu"] == pytest.approx(math.prod(use["efficiency"].values()), rel=1e-12)
+        assert 0 < use["mfu"] < use["hfu"] < 1
+    steps = [step for part in report["devices"] for step in part["steps"]]
+    for step in steps:
+        total = math.fsum(share["ratio"] for share in step["waterfall"])
+        assert total == pytest.approx(1, abs=1e-12)
+    # all that the files have is in a step
+    executed = sum(step["executed_flop"] for step in steps)
+    assert executed == sum(row["flop"] for row in report["roofline"])
+    assert report["findings"] == []
 
 
 def test_two_processes_say_what_one_says():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -12,12 +13,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.contract.places import ROOT
+from tests.run.conftest import Maker
 from tools.damage_base import write
 from tools.damage_clean import CLEAN, at, micro, rank_trace
 from tools.layouts import write_layout
 from traceparse.engine import read
+from traceparse.report import html, json_text, terminal
 
 HOSTILE = {
     "escape": "\x1b[31mred\x1b[0m \x1b]0;owned\x07\x1b]8;;http://e.vil\x1b\\x\x1b]8;;\x1b\\",
@@ -149,6 +153,37 @@ def test_html_has_no_element_or_address_from_a_text(traceparse, hostile, tmp_pat
     assert [name for name, _ in found.attributes if name.startswith("on")] == []
     if text.isprintable() and text.isascii() and len(text) < 100:
         assert text in found.text
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_names_of_devices_and_operators_are_shown_harmless(text):
+    """As a digest has them: of a peak that is given, by work that is counted."""
+    make = Maker()
+    told = ({"id": text, "name": text},)
+    step = make.step(1, make.times(compute=10), make.work(text, 1), make.work("bf16", 10))
+    digest = make.digest(
+        0,
+        make.device(step),
+        told=told,
+        operators=[
+            make.operator(text, shapes=text, dtype=text),
+            # faster than can be, so that a finding speaks of it
+            make.operator(text, shapes=text, flop=10**9, time_ns=1),
+        ],
+        conventions=(text, f"causal={text}"),
+    )
+    for asked in ({"peak": {"bf16": 1e12}, "price": 1}, {}):
+        report = make.report(digest, **asked)
+        shown = io.StringIO()
+        for draw in (terminal.render, terminal.render_notes):
+            draw(report, Console(file=shown, width=80, force_terminal=True))
+        assert_plain(shown.getvalue(), colors=True)
+        page = html.render(report)
+        assert_plain(page)
+        assert not Page(page).tags & {"script", "img", "b"}
+        assert json_text.render(report).isascii()
+        if asked:
+            assert report.findings
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)

@@ -88,6 +88,59 @@ class Factory:
         }
         return Report(devices=tuple(devices), **{**known, **fields})
 
+    def use(self, *, mfu=0.375, recompute=0.125, matmul=0.1, **fields: Any) -> dict[str, Any]:
+        """Utilization whose waterfall adds up to one; idle takes what is left."""
+        hfu = mfu + recompute
+        waterfall = {
+            "idle": 1 - 0.05 - 0.1 - 0.2 - matmul - hfu,
+            "exposed_copy": 0.05,
+            "exposed_comm": 0.1,
+            "other_kernels": 0.2,
+            "matmul_inefficiency": matmul,
+            "recompute": recompute,
+            "mfu": mfu,
+        }
+        known: dict[str, Any] = {
+            "executed_flop": 1_234 * 10**12,
+            "model_flop": 925 * 10**12,
+            "recompute_flop": 309 * 10**12,
+            "achieved_flop_per_s": 494.7e12,
+            "hfu": hfu,
+            "mfu": mfu,
+            "mfu_source": "estimated",
+            "waterfall": [{"name": name, "ratio": part} for name, part in waterfall.items()],
+        }
+        return {**known, **fields}
+
+    def row(self, op="aten::mm", **fields: Any) -> dict[str, Any]:
+        """A row of the roofline."""
+        known: dict[str, Any] = {
+            "shapes": "[[8192, 4096], [4096, 14336]]",
+            "dtype": "bf16",
+            "count": 1_234,
+            "time_ns": 500 * MS,
+            "flop": 10**15,
+            "bytes": 10**12,
+            "flop_per_s": 612.3e12,
+            "bytes_per_s": 2e12,
+            "bound": "compute",
+            "roof_ratio": 0.619,
+            "lost_ns": 190 * MS,
+            "recompute_count": 0,
+        }
+        return {"op": op, **known, **fields}
+
+    def finding(self, severity="error", **fields: Any) -> dict[str, Any]:
+        known: dict[str, Any] = {
+            "code": "faster_than_peak",
+            "title": "too fast",
+            "evidence": "120% of the peak",
+            "advice": "the device is another",
+            "lost_ratio": None,
+            "lost_usd": None,
+        }
+        return {"severity": severity, **known, **fields}
+
     def fleet(self, ranks, steps=3, **fields: Any) -> Report:
         """A run of many ranks: each has a little more exposed comm than the one before."""
         devices = []
@@ -133,6 +186,48 @@ def report(make: Factory) -> Report:
     return make.report(devices, notes=notes)
 
 
+@pytest.fixture
+def used(make: Factory, report: Report) -> Report:
+    """The same report with all that is said of its peak."""
+    accelerator = {
+        "id": "h100-sxm",
+        "name": "NVIDIA H100 80GB HBM3",
+        "source": "table of accelerators, found by name (confidence high)",
+        "peak_flop_per_s": {"bf16": 989.4e12},
+        "hbm_bytes_per_s": 3.35e12,
+    }
+    uses = (make.use(mfu=0.4, recompute=0.1), make.use(mfu=0.35, recompute=0.1))
+    rows = [
+        make.row(),
+        make.row("aten::_scaled_dot_product_flash_attention", bound="memory", lost_ns=80 * MS),
+        *(make.row(f"op{n}", bound=None, roof_ratio=None, lost_ns=None) for n in range(5)),
+    ]
+    lost = {"idle": 1.5, "exposed_comm": 2.25, "recompute": 0.0}
+    return replace(
+        report,
+        run=replace(
+            report.run,
+            accelerator=accelerator,
+            reference_dtype="bf16",
+            conventions={"causal_attention": "half"},
+        ),
+        devices=tuple(
+            replace(device, utilization=use)
+            for device, use in zip(report.devices, uses, strict=True)
+        ),
+        utilization=make.use(),
+        roofline=rows,
+        findings=(),
+        cost={
+            "usd_per_gpu_hour": 2.5,
+            "gpu_hours_per_step": 4.0,
+            "usd_per_step": 10.0,
+            "usd_per_million_tokens": 0.05,
+            "lost_usd_per_step": lost,
+        },
+    )
+
+
 HOSTILE = (
     "<script>alert('x')</script> [red]loud[/red] \x1b[31mred\x1b[0m \x9b2J "
     '\u202egnp.exe " onload="x \' \n{{ 7*7 }} \udcff'
@@ -158,6 +253,14 @@ def hostile(make: Factory, report: Report) -> Report:
         ),
         make.device(2, HOSTILE, report.devices[1].window),
     )
+    accelerator = {
+        "id": None,
+        "name": HOSTILE,
+        "source": HOSTILE,
+        "peak_flop_per_s": {"bf16": 1e12},
+        "hbm_bytes_per_s": None,
+    }
+    used = tuple(replace(device, utilization=make.use()) for device in devices)
     health = make.file(
         HOSTILE,
         rank=None,
@@ -169,7 +272,13 @@ def hostile(make: Factory, report: Report) -> Report:
     )
     return replace(
         report,
-        run=RunInfo(None, (0,), None, HOSTILE),
+        run=RunInfo(None, (0,), None, HOSTILE, accelerator, "bf16", {HOSTILE: HOSTILE}),
+        utilization=make.use(),
+        roofline=[make.row(HOSTILE, shapes=HOSTILE, dtype=HOSTILE)],
+        findings=[
+            make.finding(severity, title=HOSTILE, evidence=HOSTILE, advice=HOSTILE)
+            for severity in ("error", "warning")
+        ],
         summary=replace(report.summary, verdict=HOSTILE, basis=HOSTILE),
         notes=(
             *report.notes,
@@ -177,5 +286,5 @@ def hostile(make: Factory, report: Report) -> Report:
             Note("not_computed", HOSTILE),
         ),
         files=(health,),
-        devices=devices,
+        devices=used,
     )

@@ -4,7 +4,8 @@ import pytest
 
 from traceparse.rank import KernelCounts, Times
 from traceparse.run import DeviceReport, StepReport
-from traceparse.run.summary import summarize
+from traceparse.run import summary as summaries
+from traceparse.run.basis import choose
 
 
 def _times(
@@ -13,6 +14,11 @@ def _times(
     busy = compute + comm + copy
     span = busy + idle
     return Times(start, start + span, span, busy, compute, comm, copy, 0, comm, copy, idle)
+
+
+def summarize(devices):
+    basis = choose(devices)
+    return summaries.summarize(devices, basis), list(basis.notes)
 
 
 def _device(rank, *steps: StepReport) -> DeviceReport:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from traceparse.cli import options
 from traceparse.cli.phases import working
 from traceparse.cli.progress import shown_progress
 from traceparse.cli.show import show_report
@@ -49,6 +50,17 @@ def analyze(
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Read every trace, and keep nothing.")
     ] = False,
+    accelerator: options.Accelerator = None,
+    peak: options.Peak = None,
+    ceiling: options.Ceiling = "spec",
+    model_flop_per_step: options.ModelFlop = None,
+    params: options.Params = None,
+    tokens_per_step: options.Tokens = None,
+    recompute: options.Recompute = None,
+    model: options.Model = None,
+    convention: options.Convention = None,
+    seq: options.Seq = None,
+    price: options.Price = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse input that is incomplete or damaged.")
     ] = False,
@@ -59,10 +71,23 @@ def analyze(
         bool, typer.Option("--debug", help="Show a traceback when something fails.")
     ] = False,
 ) -> None:
-    """Report where the time of a job went, from its traces."""
+    """Report where the time of a job went, and how much of its peak it used, from traces."""
     wanted = None if steps is None else parse_steps(steps)
     if cache and no_cache:
         raise UsageError("--cache and --no-cache contradict each other; give one of them")
+    told = options.Told(
+        accelerator=accelerator,
+        peak=peak,
+        ceiling=ceiling,
+        model_flop_per_step=model_flop_per_step,
+        params=params,
+        tokens_per_step=tokens_per_step,
+        recompute=recompute,
+        model=model,
+        convention=convention,
+        seq=seq,
+        price=price,
+    )
     from traceparse.engine import default_folder, readers_ready
 
     jobs = jobs or os.cpu_count() or 1
@@ -78,6 +103,7 @@ def analyze(
         if not as_json:
             import traceparse.report.terminal  # noqa: F401 - while others start to read
 
+        asked = told.arguments()
         with working(), shown_progress(quiet=quiet) as progress:
             report = run_analysis(
                 paths,
@@ -87,6 +113,7 @@ def analyze(
                 jobs=jobs,
                 cache=folder,
                 progress=progress,
+                **asked,
             )
     with working():
         show_report(report, as_json=as_json, quiet=quiet, out=out)

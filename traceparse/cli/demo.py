@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import traceparse
+from traceparse.cli import options
 from traceparse.cli.phases import working
 from traceparse.cli.show import show_report
 
@@ -20,6 +21,7 @@ def demo(
     out: Annotated[
         Path, typer.Option(help="Directory of the traces, the log and the report.")
     ] = Path("demo-out"),
+    price: options.Price = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON and nothing else.")
     ] = False,
@@ -27,11 +29,12 @@ def demo(
         bool, typer.Option("--quiet", help="Print the result and nothing else.")
     ] = False,
 ) -> None:
-    """Train a small model on CPU under capture, then analyze it."""
+    """Train a small model on CPU under capture, then analyze it, beside this host's peak."""
     from traceparse.capture.launch import run_demo
 
     if not quiet:
         typer.echo(f"training a small model on {ranks} CPU ranks", err=True)
     with working():
         traces = run_demo(out, ranks=ranks)
-        show_report(traceparse.analyze([traces]), as_json=as_json, quiet=quiet, out=out)
+        report = traceparse.analyze([traces], peak="measured", price=price)
+        show_report(report, as_json=as_json, quiet=quiet, out=out)

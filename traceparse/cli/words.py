@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from traceparse.errors import InputError, UsageError
+from traceparse.errors import UsageError
 
 if TYPE_CHECKING:
     from traceparse.work import Accelerator
@@ -61,15 +61,11 @@ def one_accelerator(text: str) -> Accelerator:
     InputError
         The file cannot be read, or describes none.
     """
-    from traceparse.work import find, load_file
+    from traceparse.work import find_one, load_file
 
-    if text.lower().endswith(".toml"):
-        found = load_file(Path(text))
-    else:
-        try:
-            found = find(text)
-        except InputError as error:
-            raise UsageError(f"--accelerator {text!r}: {error}") from error
+    if not text.lower().endswith(".toml"):
+        return find_one(text)
+    found = load_file(Path(text))
     if len(found) > 1:
         ids = ", ".join(entry.id for entry in found)
         raise UsageError(f"--accelerator {text!r}: that may be {ids}; give the one that it is")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from traceparse.engine.cache import Cache
 from traceparse.engine.local import Outcome, Progress, digest_files
+from traceparse.engine.measured import measured
 from traceparse.errors import (
     InputError,
     NotATraceError,
@@ -17,7 +19,7 @@ from traceparse.errors import (
 )
 from traceparse.ingest import RankTrace, engine, find, is_built, path_text, read_traces
 from traceparse.rank import RankDigest, digest, public_tables
-from traceparse.run import Report, Run, assemble, gather
+from traceparse.run import Report, Run, ask, assemble, gather
 
 __all__ = ["analyze", "read"]
 
@@ -63,8 +65,18 @@ def analyze(
     jobs: int = 1,
     cache: str | Path | None = None,
     progress: Progress | None = None,
+    accelerator: str | Path | None = None,
+    peak: Mapping[str, float] | Literal["measured"] | None = None,
+    peak_source: str | None = None,
+    ceiling: str = "spec",
+    model_flop_per_step: float | None = None,
+    convention: str | None = None,
+    params: float | None = None,
+    tokens_per_step: float | None = None,
+    recompute: str | None = None,
+    price: float | None = None,
 ) -> Report:
-    """Where did the time of this job go?
+    """Where did the time of this job go, and how much of its peak was used?
 
     Parameters
     ----------
@@ -84,19 +96,61 @@ def analyze(
         not read again. Without it, every file is read.
     progress
         Told how far the work is.
+    accelerator
+        What the job ran on, instead of what its traces tell: an id or name of the table of
+        accelerators; or a TOML file of entries, which are looked at before the table's.
+    peak
+        Peaks by dtype in FLOP/s, which override any table: ``{"bf16": 989e12}``.
+        ``"measured"`` measures this machine's, for traces of its processor.
+    peak_source
+        Where such peaks are from, for the reader of the report.
+    ceiling
+        ``"spec"``: HFU and MFU are measured against the data sheet. ``"mamf"``: against the
+        fastest matrix products that anybody measured, where somebody has.
+    model_flop_per_step
+        What the model needs for a step of the whole job, forward and backward.
+    convention
+        By which convention it was counted, for the reader of the report.
+    params
+        Parameters N of the model: a step is 6ND.
+    tokens_per_step
+        Tokens D of a step of the whole job.
+    recompute
+        ``"full"``: a step executes 8ND, where the traces do not tell what it executed.
+    price
+        USD per GPU-hour.
 
     Raises
     ------
+    UsageError
+        Arguments contradict each other or cannot be understood.
     InputError
         Nothing can be analyzed.
     StrictError
         ``strict``, and some input is incomplete or damaged.
     """
+    if isinstance(peak, str) and peak != "measured":
+        raise UsageError(f"peak {peak!r}: give FLOP/s by dtype, or measured")
+    asked = ask(
+        accelerator=accelerator,
+        peak=peak if isinstance(peak, Mapping) else None,
+        peak_source=peak_source,
+        ceiling=ceiling,
+        model_flop_per_step=model_flop_per_step,
+        convention=convention,
+        params=params,
+        tokens_per_step=tokens_per_step,
+        recompute=recompute,
+        price=price,
+    )
     files = _find(paths, rank)
     kept = None if cache is None else Cache(Path(cache))
     outcomes = digest_files(files, jobs=jobs, rank=rank, progress=progress, cache=kept)
     notes = [*_about_engine(), *_about_cache(kept), *_failures(files, outcomes)]
-    report = assemble(_digests(outcomes), notes=notes, steps=steps)
+    digests = _digests(outcomes)
+    if peak == "measured":
+        asked = measured(asked, digests)
+    report = assemble(digests, notes=notes, steps=steps, asked=asked)
     if strict:
         _require_whole(report)
     return report

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 
-from traceparse.report.lines import as_text, say
+from traceparse.report.lines import as_text, natural_width, say
 from traceparse.units import UNKNOWN, format_ratio
 from traceparse.work import DTYPES, Accelerator, Dtype
 from traceparse.work.accelerators import Measured
@@ -17,7 +16,6 @@ from traceparse.work.accelerators import Measured
 __all__ = ["render_entries", "render_table"]
 
 _COLUMNS: tuple[Dtype, ...] = ("bf16", "fp16", "fp8", "fp32")
-_UNBOUNDED = 10_000
 _NO_PEAK = "*"
 
 CONVENTION = (
@@ -29,9 +27,9 @@ def render_table(entries: Sequence[Accelerator], console: Console) -> None:
     """Print one line for each accelerator; names only where there is room for them."""
     say(console, f"Peaks in TFLOP/s: {CONVENTION}", "bold")
     table = _table(entries, console, gap=2, named=True)
-    if console.is_terminal and _natural_width(table, console) > console.width:
+    if console.is_terminal and natural_width(table, console) > console.width:
         table = _table(entries, console, gap=1, named=False)
-    table.width = _natural_width(table, console)
+    table.width = natural_width(table, console)
     console.print(table, crop=False)
     if any(entry.needs_user_override for entry in entries):
         say(console, f"{_NO_PEAK} no default peak, as no source can be trusted", "dim")
@@ -178,8 +176,3 @@ def _any_of(values: Sequence[float]) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.2f}".rstrip("0").rstrip(".")
-
-
-def _natural_width(table: Table, console: Console) -> int:
-    options = console.options.update(max_width=_UNBOUNDED)
-    return Measurement.get(console, options, table).maximum

@@ -1,14 +1,18 @@
-"""Single lines in a terminal, whatever the text in them was."""
+"""Lines and tables in a terminal, whatever the text in them was."""
 
 from __future__ import annotations
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from traceparse.report.safe import encodable, visible
 
-__all__ = ["as_text", "say"]
+__all__ = ["as_text", "natural_width", "say"]
+
+_UNBOUNDED = 10_000
 
 
 def as_text(console: Console, text: str, style: str = "") -> Text:
@@ -26,10 +30,17 @@ def say(
     indent: int = 0,
 ) -> None:
     """Print one line: wrapped between words for people, whole for whatever reads a pipe."""
-    line = Text.assemble(
-        (f"{lead} " if lead else "", lead_style), as_text(console, text, style)
-    )
-    if not console.is_terminal:
-        console.print(Text(" " * indent) + line, soft_wrap=True)
-        return
-    console.print(Padding(line, (0, 0, 0, indent)))
+    line = Text()
+    if lead:
+        line.append_text(as_text(console, f"{lead} ", lead_style))
+    line.append_text(as_text(console, text, style))
+    if console.is_terminal and indent:
+        console.print(Padding(line, (0, 0, 0, indent)))
+    else:
+        console.print(Text(" " * indent) + line, soft_wrap=not console.is_terminal)
+
+
+def natural_width(table: Table, console: Console) -> int:
+    """Return how wide a table is where nothing limits it."""
+    options = console.options.update(max_width=_UNBOUNDED)
+    return Measurement.get(console, options, table).maximum

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 
-from traceparse.report.lines import as_text, say
+from traceparse.report.lines import as_text, natural_width, say
 from traceparse.units import UNKNOWN, format_figure, format_ratio
 from traceparse.work.calculator import Calculated
 from traceparse.work.conventions import CONVENTIONS, counts_of
@@ -17,7 +16,6 @@ from traceparse.work.per_token import size_field
 
 __all__ = ["render", "render_notes"]
 
-_UNBOUNDED = 10_000
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"))
 _LETTERS = (
     "N parameters, L layers, h hidden, H heads, Q head size, s sequence, V vocabulary; "
@@ -36,8 +34,7 @@ def render(answer: Answer, console: Console) -> None:
     if answer.scaled:
         say(console, f"{job.mode} scaling, from {answer.gpus[0]:,} GPUs on", "dim")
         table = _table(answer, console)
-        options = console.options.update(max_width=_UNBOUNDED)
-        table.width = Measurement.get(console, options, table).maximum
+        table.width = natural_width(table, console)
         console.print(table, crop=False)
         console.print()
     lines = [] if answer.scaled else list(_figures(answer, answer.runs[0]))

@@ -17,6 +17,7 @@ from traceparse.report.bars import (
 )
 from traceparse.report.choose import choose_devices, largest_span, steps_in_order
 from traceparse.report.notes import NoteLine, health_text, not_computed, note_lines
+from traceparse.report.page_peak import Finding, Peak, findings_of, peak_of
 from traceparse.report.words import BASIS, CPU_DEVICE, PARTS
 from traceparse.run import DeviceReport, Report
 from traceparse.units import (
@@ -58,6 +59,8 @@ class Page:
     total: Bar
     tiles: Sequence[Amount]
     facts: Sequence[tuple[str, str]]
+    findings: Sequence[Finding]
+    peak: Peak | None
     devices: Picture
     steps: Picture
     several_devices: bool
@@ -83,6 +86,8 @@ def page_of(report: Report) -> Page:
         total=bar_of(times, Scale(times.span_ns, ms_decimals(times.span_ns))),
         tiles=_tiles(report),
         facts=_facts(report),
+        findings=findings_of(report),
+        peak=peak_of(report),
         devices=_device_picture(report.devices, devices, decimals),
         steps=steps,
         several_devices=len({device.rank for device in devices}) < len(devices),

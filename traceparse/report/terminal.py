@@ -1,4 +1,4 @@
-"""The report in a terminal: the verdict, a table of ranks, a table of steps, and notes."""
+"""The report in a terminal: the verdict, tables of ranks and steps, the peak, and notes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from traceparse.rank import Times
 from traceparse.report.choose import StepRow, choose_devices, largest_span, steps_in_order
+from traceparse.report.lines import as_text, natural_width, say
 from traceparse.report.notes import health_text, not_computed, note_lines
 from traceparse.report.safe import encodable, visible
+from traceparse.report.terminal_peak import render_findings, render_peak
 from traceparse.report.words import OPEN_ENDED, PARTS
 from traceparse.run import DeviceReport, Report
 from traceparse.units import UNKNOWN, format_ms, format_number_of, format_percent, ms_decimals
@@ -25,7 +26,6 @@ _MAX_ROWS = 16
 _MAX_FILES = 8
 _SHORTEST_BAR = 10
 _LONGEST_BAR = 32
-_UNBOUNDED = 10_000
 _NAME_LIMIT = 24
 
 
@@ -56,22 +56,27 @@ _LAYOUTS = (
 
 
 def render(report: Report, console: Console) -> None:
-    """Print where the time went: one line, then one row a rank, then one row a step."""
-    _say(console, visible(report.summary.verdict), "bold")
+    """Print what cannot be, where the time went, and what became of the peak.
+
+    One line, then one row a rank, then one row a step.
+    """
+    render_findings(report, console, "error")
+    say(console, report.summary.verdict, "bold")
     if not report.devices:
         return
     decimals = ms_decimals(largest_span(report.devices))
     _print_devices(report.devices, console, decimals)
     _print_steps(report.devices, console, decimals)
+    render_peak(report, console)
 
 
 def render_notes(report: Report, console: Console) -> None:
     """Print what was repaired, skipped, assumed or not computed: a line each, if anything."""
     for line in note_lines(report.notes):
-        _say(console, visible(line.text), lead=f"{visible(line.code)}:")
+        say(console, line.text, lead=f"{line.code}:", lead_style="yellow")
     _print_health(report, console)
     if names := not_computed(report.notes):
-        _say(console, visible(f"not computed by this version: {_briefly(names)}"), "dim")
+        say(console, f"not computed by this version: {_briefly(names)}", "dim")
 
 
 def _briefly(names: Sequence[str]) -> str:
@@ -90,9 +95,9 @@ def _print_health(report: Report, console: Console) -> None:
     texts = [(file.path, health_text(file, said.get(file.path, ()))) for file in report.files]
     troubled = [f"{path}: {text}" for path, text in texts if text]
     for line in troubled[:_MAX_FILES]:
-        _say(console, visible(line), lead="file_health:")
+        say(console, line, lead="file_health:", lead_style="yellow")
     if left := len(troubled[_MAX_FILES:]):
-        _say(console, f"… {format_number_of(left, 'more such file')} in report.json", "dim")
+        say(console, f"… {format_number_of(left, 'more such file')} in report.json", "dim")
 
 
 def _print_devices(devices: Sequence[DeviceReport], console: Console, decimals: int) -> None:
@@ -101,7 +106,7 @@ def _print_devices(devices: Sequence[DeviceReport], console: Console, decimals: 
     _heading(console, "Ranks", "the whole window of each device")
     _print_table(console, ["rank", "device"], rows, decimals)
     if left := len(devices) - len(shown):
-        _say(
+        say(
             console,
             f"… {format_number_of(left, 'more row')} in report.json; "
             "these are the first, and those with the largest shares of exposed comm and idle",
@@ -120,9 +125,9 @@ def _print_steps(devices: Sequence[DeviceReport], console: Console, decimals: in
     _heading(console, "Steps", "each step on each device")
     _print_table(console, names, rows, decimals)
     if any(row.step.open_ended for row in shown):
-        _say(console, f"* {OPEN_ENDED}", "dim")
+        say(console, f"* {OPEN_ENDED}", "dim")
     if left := len(steps) - len(shown):
-        _say(console, f"… {format_number_of(left, 'more row')} in report.json", "dim")
+        say(console, f"… {format_number_of(left, 'more row')} in report.json", "dim")
 
 
 def _step_labels(row: StepRow) -> list[str]:
@@ -136,7 +141,7 @@ def _label(value: int | str | None) -> str:
 
 def _heading(console: Console, title: str, of_what: str) -> None:
     console.print()
-    _say(console, f" {of_what}: ms, and % of its span", lead=title, lead_style="bold")
+    say(console, f" {of_what}: ms, and % of its span", lead=title, lead_style="bold")
 
 
 def _print_table(
@@ -154,7 +159,7 @@ def _print_table(
 
 def _fit(build: Callable[[_Layout], Table], console: Console) -> tuple[Table, int]:
     def width(layout: _Layout) -> int:
-        return _natural_width(build(layout), console)
+        return natural_width(build(layout), console)
 
     fitting = (layout for layout in _LAYOUTS if width(layout) <= console.width)
     layout = next(fitting, _LAYOUTS[-1])
@@ -162,12 +167,7 @@ def _fit(build: Callable[[_Layout], Table], console: Console) -> tuple[Table, in
         spare = console.width - width(layout)
         layout = replace(layout, bar=min(layout.bar + spare, _LONGEST_BAR))
     table = build(layout)
-    return table, _natural_width(table, console)
-
-
-def _natural_width(table: Table, console: Console) -> int:
-    options = console.options.update(max_width=_UNBOUNDED)
-    return Measurement.get(console, options, table).maximum
+    return table, natural_width(table, console)
 
 
 def _table(
@@ -183,7 +183,7 @@ def _table(
     for part in PARTS:
         header = f"{part.glyph} {part.name}" if layout.bar else part.name
         style = f"bold {part.style}" if part.style != "dim" else part.style
-        table.add_column(_text(console, header, style), justify="right", no_wrap=True)
+        table.add_column(as_text(console, header, style), justify="right", no_wrap=True)
     if layout.bar:
         table.add_column("", no_wrap=True)
     percents = _percents(rows)
@@ -206,17 +206,17 @@ def _percents(rows: Iterable[_Row]) -> list[list[str]]:
 def _cells(
     console: Console, row: _Row, percents: Sequence[str], decimals: int, layout: _Layout
 ) -> list[Text]:
-    labels = [_text(console, label) for label in row.labels]
+    labels = [as_text(console, label) for label in row.labels]
     times = row.times
     if times is None:
-        unknown = [_text(console, UNKNOWN, "dim") for _ in PARTS]
+        unknown = [as_text(console, UNKNOWN, "dim") for _ in PARTS]
         return [*labels, unknown[0], Text("no device work", "dim"), *unknown[1:]]
     texts = [
         f"{format_ms(part.of(times), decimals)} {percent}" if layout.milliseconds else percent
         for part, percent in zip(PARTS, percents, strict=True)
     ]
     cells = [*labels, Text(format_ms(times.span_ns, decimals))]
-    cells += [_text(console, text) for text in texts]
+    cells += [as_text(console, text) for text in texts]
     if layout.bar:
         cells.append(_bar(console, times, layout.bar))
     return cells
@@ -231,18 +231,3 @@ def _bar(console: Console, times: Times, width: int) -> Text:
     for part, (start, end) in zip(PARTS, pairwise(ends), strict=True):
         bar.append(encodable(part.glyph, console.encoding) * (end - start), part.style)
     return bar
-
-
-def _text(console: Console, text: str, style: str = "") -> Text:
-    return Text(encodable(text, console.encoding), style)
-
-
-def _say(
-    console: Console, text: str, style: str = "", *, lead: str = "", lead_style: str = "yellow"
-) -> None:
-    """Print one line: wrapped between words for people, whole for whatever reads a pipe."""
-    line = Text()
-    if lead:
-        line.append_text(_text(console, f"{lead} ", lead_style))
-    line.append_text(_text(console, text, style))
-    console.print(line, soft_wrap=not console.is_terminal)

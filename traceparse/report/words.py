@@ -9,7 +9,17 @@ from typing import Final
 
 from traceparse.rank import PART_NAMES, Times
 
-__all__ = ["BASIS", "CPU_DEVICE", "DEFINITIONS", "OPEN_ENDED", "PARTS", "Part"]
+__all__ = [
+    "BASIS",
+    "CPU_DEVICE",
+    "DEFINITIONS",
+    "OPEN_ENDED",
+    "PARTS",
+    "SOURCES",
+    "Part",
+    "Term",
+    "term_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +48,44 @@ PARTS: Final = (
     Part("idle", "░", "dim"),
 )
 
-# Report contract, section 3, in its own words.
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One share of the waterfall: its name there, and what people read for it."""
+
+    key: str
+    name: str
+    short: str
+    glyph: str
+    style: str
+
+
+_TERMS: Final = {
+    term.key: term
+    for term in (
+        Term("idle", "idle", "idle", "░", "dim"),
+        Term("exposed_copy", "exposed copy", "copy", "▒", "magenta"),
+        Term("exposed_comm", "exposed comm", "comm", "▓", "yellow"),
+        Term("other_kernels", "other kernels", "other", "▒", "cyan"),
+        Term("matmul_inefficiency", "matmul inefficiency", "matmul", "▓", "red"),
+        Term("recompute", "recompute", "recomp.", "▒", "bright_blue"),
+        Term("mfu", "MFU", "MFU", "█", "green"),
+    )
+}
+SOURCES: Final = {
+    "declared": "MFU from declared model FLOP",
+    "counted": "MFU from model FLOP that capture recorded",
+    "estimated": "MFU estimated: executed less recomputed",
+}
+
+
+def term_of(name: str) -> Term:
+    """Return how a share of the waterfall is drawn; one that is new, plainly."""
+    words = name.replace("_", " ")
+    return _TERMS.get(name) or Term("other", words, words, "▒", "")
+
+
+# Report contract, sections 3 and 4, in its own words.
 DEFINITIONS: Final = {
     "span": "compute + exposed_comm + exposed_copy + idle == span, to the nanosecond, always",
     "window": "first start to last end of the device's events (nothing of the host)",
@@ -57,6 +104,15 @@ DEFINITIONS: Final = {
     "exposed_copy": "|copy − compute − comm|",
     "idle": "span − busy",
     "unlinked": "kernels with no launch record in the file",
+    "hfu": "Σ_dtype executed FLOP/peak ÷ span; executed includes recomputation",
+    "mfu": "likewise with what the model needs for forward and backward",
+    "other_kernels": "compute time outside counted kernels",
+    "matmul_inefficiency": (
+        "counted share − hfu; counted = union of all kernels of operators with a FLOP count"
+    ),
+    "recompute": "hfu − mfu (negative if a declared model FLOP exceeds what ran)",
+    "roof": "min(peak, FLOP/bytes · bandwidth), with the least bytes that any code moves",
+    "latency": "at its roof a run would take less time than the shortest kernel of the file",
 }
 CPU_DEVICE: Final = (
     "No device event at all: the device is “cpu”. comm = host events named gloo:* or mpi:*; "

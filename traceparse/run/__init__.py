@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traceparse.run.asked import Asked, ask
 from traceparse.run.assemble import assemble
 from traceparse.run.report import (
     DeviceReport,
@@ -14,12 +15,14 @@ from traceparse.run.report import (
 from traceparse.run.run import Run, gather
 
 __all__ = [
+    "Asked",
     "DeviceReport",
     "Report",
     "Run",
     "RunInfo",
     "StepReport",
     "Summary",
+    "ask",
     "assemble",
     "gather",
     "write_whole",

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
 import traceparse
 from traceparse.errors import InputError, Note
 from traceparse.rank import DeviceDigest, RankDigest
-from traceparse.run.report import DeviceReport, Report, RunInfo, StepReport
+from traceparse.run.asked import Asked
+from traceparse.run.basis import choose
+from traceparse.run.measure import Part, measure
+from traceparse.run.report import Report, RunInfo
 from traceparse.run.summary import summarize
 from traceparse.units import rank_ranges
 
@@ -25,21 +29,10 @@ _MOST_NAMED = 4  # files that one note names
 
 # fields of the contract that later versions fill
 _NOT_COMPUTED = (
-    "run.accelerator",
-    "run.reference_dtype",
-    "run.conventions",
-    "devices.steps.executed_flop",
-    "devices.steps.model_flop",
-    "devices.steps.recompute_flop",
-    "devices.steps.achieved_flop_per_s",
-    "devices.steps.hfu",
-    "devices.steps.mfu",
-    "utilization",
     "collectives",
     "clock",
     "scaling_loss",
-    "roofline",
-    "findings",
+    "findings other than of impossible speed",
 )
 
 
@@ -48,6 +41,7 @@ def assemble(
     *,
     notes: Iterable[Note] = (),
     steps: Collection[int] | None = None,
+    asked: Asked | None = None,
 ) -> Report:
     """Make the report of one job from the digests of its traces.
 
@@ -59,6 +53,8 @@ def assemble(
         What is already known to be wrong, such as files that could not be used.
     steps
         Numbers of the steps to report on; all of them by default.
+    asked
+        What the user says of the job, such as its device; nothing by default.
 
     Raises
     ------
@@ -68,27 +64,38 @@ def assemble(
     ordered = sorted(digests, key=_by_rank)
     used, doubled = _one_a_rank(ordered)
     run, about_run = _run_info(used)
-    devices = [_device(digest, device, steps) for digest in used for device in digest.devices]
+    parts = [_part(digest, device, steps) for digest in used for device in digest.devices]
     if steps is not None:
-        _require_steps(used, devices, steps)
-    summary, about_summary = summarize(devices)
+        _require_steps(used, parts, steps)
+    basis = choose(parts)
+    measured = measure(parts, basis, asked or Asked(), world_size=run.world_size)
     return Report(
         generator={"name": "traceparse", "version": traceparse.__version__},
-        run=run,
-        summary=summary,
+        run=replace(
+            run,
+            accelerator=measured.accelerator,
+            reference_dtype=measured.reference_dtype,
+            conventions=measured.conventions,
+        ),
+        summary=summarize(measured.devices, basis),
         notes=(
             *notes,
             *about_run,
             *doubled,
             *(note for digest in ordered for note in digest.notes),
-            *about_summary,
+            *basis.notes,
+            *measured.notes,
             *(
-                Note("not_computed", f"{field} is not computed by this version")
+                Note("not_computed", f"{field}: not computed by this version")
                 for field in _NOT_COMPUTED
             ),
         ),
         files=tuple(digest.health for digest in ordered),
-        devices=tuple(devices),
+        devices=measured.devices,
+        utilization=measured.utilization,
+        roofline=measured.roofline,
+        findings=measured.findings,
+        cost=measured.cost,
     )
 
 
@@ -223,26 +230,15 @@ def _about_ranks(ranks: list[int], missing: tuple[int, ...], world_size: int) ->
     return notes
 
 
-def _device(
-    digest: RankDigest, device: DeviceDigest, steps: Collection[int] | None
-) -> DeviceReport:
-    return DeviceReport(
-        rank=digest.health.rank,
-        device=device.device,
-        window=device.window,
-        steps=tuple(
-            StepReport(step.step, step.name, step.open_ended, step.times)
-            for step in device.steps
-            if steps is None or step.step in steps
-        ),
-        kernels=device.kernels,
-    )
+def _part(digest: RankDigest, device: DeviceDigest, steps: Collection[int] | None) -> Part:
+    reported = (step for step in device.steps if steps is None or step.step in steps)
+    return Part(digest, device, tuple(reported))
 
 
 def _require_steps(
-    digests: list[RankDigest], devices: list[DeviceReport], steps: Collection[int]
+    digests: list[RankDigest], parts: list[Part], steps: Collection[int]
 ) -> None:
-    if any(device.steps for device in devices):
+    if any(part.steps for part in parts):
         return
     marked = {
         step.step for digest in digests for device in digest.devices for step in device.steps

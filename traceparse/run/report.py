@@ -53,17 +53,22 @@ class StepReport:
     achieved_flop_per_s: float | None = None
     hfu: float | None = None
     mfu: float | None = None
+    waterfall: Sequence[Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceReport:
-    """One device of one rank: an entry of ``devices``; without accelerator it is ``"cpu"``."""
+    """One device of one rank: an entry of ``devices``; without accelerator it is ``"cpu"``.
+
+    ``utilization`` is over its steps among those of the summary (an addition to the contract).
+    """
 
     rank: int | None
     device: int | str
     window: Times
     steps: tuple[StepReport, ...]
     kernels: KernelCounts
+    utilization: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Where the time of one job went. Attributes and units as in the report contract."""
+    """Where the time of one job went. Attributes and units as in the report contract.
+
+    ``cost`` (an addition to it) is ``None`` where no price was given.
+    """
 
     generator: Mapping[str, str]
     run: RunInfo
@@ -102,6 +110,7 @@ class Report:
     scaling_loss: Mapping[str, Any] | None = None
     roofline: Sequence[Mapping[str, Any]] | None = None
     findings: Sequence[Mapping[str, Any]] | None = None
+    cost: Mapping[str, Any] | None = None
     schema_version: int = SCHEMA_VERSION
 
     def to_dict(self) -> dict[str, Any]:

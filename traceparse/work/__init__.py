@@ -8,6 +8,7 @@ from traceparse.work.accelerators import (
     Dtype,
     accelerators,
     find,
+    find_one,
     load_file,
     parse_peak,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "accelerators",
     "added_formulas",
     "find",
+    "find_one",
     "formulas",
     "identify",
     "load_file",

@@ -30,6 +30,7 @@ __all__ = [
     "Measured",
     "accelerators",
     "find",
+    "find_one",
     "generic_names",
     "load_file",
     "parse_peak",
@@ -248,6 +249,24 @@ def find(text: str, among: Iterable[Accelerator] | None = None) -> tuple[Acceler
         if found and wanted:
             return found
     raise InputError(f"no accelerator is called {text!r}; {_nearest(wanted, called)}")
+
+
+def find_one(text: str) -> Accelerator:
+    """Return the one accelerator that ``--accelerator`` names.
+
+    Raises
+    ------
+    UsageError
+        No accelerator is called so, or several are; the message names them.
+    """
+    try:
+        found = find(text)
+    except InputError as error:
+        raise UsageError(f"--accelerator {text!r}: {error}") from error
+    if len(found) > 1:
+        ids = ", ".join(entry.id for entry in found)
+        raise UsageError(f"--accelerator {text!r}: that may be {ids}; give the one that it is")
+    return found[0]
 
 
 def _nearest(wanted: str, called: dict[str, list[str]]) -> str:

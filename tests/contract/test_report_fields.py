@@ -1,0 +1,97 @@
+"""``report.json`` has exactly these fields: the contract's, and what was added to it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.run.conftest import Maker, three_kernels
+from traceparse.report import json_text
+
+TIMES = {
+    *("start_ns", "end_ns", "span_ns", "busy_ns", "compute_ns", "comm_ns", "copy_ns"),
+    *("overlap_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns"),
+}
+FIGURES = {
+    *("executed_flop", "model_flop", "recompute_flop", "achieved_flop_per_s", "hfu", "mfu"),
+}
+UTILIZATION = FIGURES | {"mfu_source", "waterfall", "by_dtype", "efficiency", "bounds"}
+WATERFALL = [
+    *("idle", "exposed_copy", "exposed_comm", "other_kernels"),
+    *("matmul_inefficiency", "recompute", "mfu"),
+]
+
+__all__ = ["make", "three_kernels"]
+
+
+@pytest.fixture
+def make() -> Maker:
+    return Maker()
+
+
+@pytest.fixture
+def report(make, three_kernels):
+    made = make.report(three_kernels, price=2.0, model_flop_per_step=10**12)
+    return json.loads(json_text.render(made))
+
+
+def test_run(report):
+    assert set(report["run"]) == {
+        *("world_size", "ranks", "missing_ranks", "backend", "accelerator"),
+        *("reference_dtype", "conventions"),
+    }
+    assert set(report["run"]["accelerator"]) == {
+        *("id", "name", "source", "peak_flop_per_s", "hbm_bytes_per_s"),
+    }
+
+
+def test_devices_and_steps(report):
+    (device,) = report["devices"]
+    assert set(device) == {"rank", "device", "window", "steps", "kernels", "utilization"}
+    (step,) = device["steps"]
+    assert set(step) == {"step", "name", "open_ended", "waterfall", *TIMES, *FIGURES}
+    assert set(device["utilization"]) == UTILIZATION
+
+
+def test_utilization(report):
+    use = report["utilization"]
+    assert set(use) == UTILIZATION
+    assert [share["name"] for share in use["waterfall"]] == WATERFALL
+    assert {key for share in use["waterfall"] for key in share} == {"name", "ratio"}
+    assert {key for row in use["by_dtype"] for key in row} == {
+        *("dtype", "executed_flop", "peak_flop_per_s", "utilization_ratio"),
+    }
+    assert set(use["efficiency"]) == {
+        *("model_over_executed", "kernel_efficiency", "parallel_efficiency"),
+    }
+    assert set(use["bounds"]) == {"executed_flop", "hfu"}
+    for name in ("executed_flop", "model_flop", "recompute_flop"):
+        assert type(use[name]) is int
+
+
+def test_roofline(report):
+    assert [set(row) for row in report["roofline"]] == [
+        {
+            *("op", "shapes", "dtype", "count", "time_ns", "flop", "bytes", "flop_per_s"),
+            *("bytes_per_s", "bound", "roof_ratio", "lost_ns", "recompute_count"),
+        }
+    ]
+
+
+def test_findings(report):
+    assert report["findings"]
+    for finding in report["findings"]:
+        assert set(finding) == {
+            *("code", "severity", "title", "evidence", "advice", "lost_ratio", "lost_usd"),
+        }
+        assert finding["severity"] in {"error", "warning", "info"}
+        assert (finding["lost_ratio"], finding["lost_usd"]) == (None, None)
+
+
+def test_cost(report):
+    assert set(report["cost"]) == {
+        *("usd_per_gpu_hour", "gpu_hours_per_step", "usd_per_step"),
+        *("usd_per_million_tokens", "lost_usd_per_step"),
+    }
+    assert list(report["cost"]["lost_usd_per_step"]) == WATERFALL[:-1]

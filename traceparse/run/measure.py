@@ -1,0 +1,184 @@
+"""What a job worked, against what its devices can do: utilization, roofline, findings, cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from traceparse.errors import Note
+from traceparse.rank import DeviceDigest, RankDigest, StepTimes
+from traceparse.run.asked import Asked
+from traceparse.run.basis import Basis
+from traceparse.run.conventions import conventions_of
+from traceparse.run.cost import cost_of
+from traceparse.run.findings import findings_of
+from traceparse.run.model import fact_of, model_of, num_devices
+from traceparse.run.peaks import PeakFinder, Peaks, about_ceiling, accelerator_of
+from traceparse.run.report import DeviceReport, StepReport
+from traceparse.run.roofline import rows_of
+from traceparse.run.tally import Tally, add_up, tally_of
+from traceparse.run.unknowns import about_attribution, about_model, about_use
+from traceparse.run.utilization import Use, reference_dtype
+
+__all__ = ["Measured", "Part", "measure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One device of one trace, and those of its steps that are reported on."""
+
+    digest: RankDigest
+    device: DeviceDigest
+    steps: tuple[StepTimes, ...]
+
+    @property
+    def rank(self) -> int | None:
+        """Whose trace it is."""
+        return self.digest.health.rank
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The fields of the report that follow from work and peaks."""
+
+    accelerator: Mapping[str, Any] | None
+    reference_dtype: str | None
+    conventions: Mapping[str, str] | None
+    devices: tuple[DeviceReport, ...]
+    utilization: Mapping[str, Any]
+    roofline: Sequence[Mapping[str, Any]] | None
+    findings: Sequence[Mapping[str, Any]]
+    cost: Mapping[str, Any] | None
+    notes: tuple[Note, ...]
+
+
+def measure(
+    parts: Sequence[Part], basis: Basis, asked: Asked, *, world_size: int | None
+) -> Measured:
+    """Measure all parts of a job, and the job over the device-steps of its basis."""
+    job = _Job(parts, basis, asked, world_size)
+    use = job.use_of(add_up(tally for tally in job.chosen if tally.num_steps))
+    uses = [job.use_of(tally) for tally in job.chosen]
+    rows = rows_of(job.digests, job.peaks_by_digest())
+    accelerator, about_kinds = accelerator_of(job.peaks)
+    utilization = use.utilization()
+    return Measured(
+        accelerator=accelerator,
+        reference_dtype=job.reference,
+        conventions=job.conventions(),
+        devices=tuple(map(job.device_report, range(len(parts)), uses)),
+        utilization=utilization,
+        roofline=[row.plain() for row in rows] if rows or job.tells_work else None,
+        findings=findings_of(
+            use, [(p.rank, u) for p, u in zip(parts, uses, strict=True)], rows
+        ),
+        cost=job.cost(use.tally, utilization["waterfall"]),
+        notes=tuple(job.notes(use, about_kinds)),
+    )
+
+
+class _Job:
+    """The parts of a job with all that they are measured by."""
+
+    def __init__(
+        self, parts: Sequence[Part], basis: Basis, asked: Asked, world_size: int | None
+    ) -> None:
+        self._parts, self._asked, self._world_size = parts, asked, world_size
+        self._finder = PeakFinder(asked)
+        self.peaks = [self._finder.of(part.digest, part.device) for part in parts]
+        self._tallies = [
+            [tally_of(step, own) for step in part.steps]
+            for part, own in zip(parts, self.peaks, strict=True)
+        ]
+        self.chosen = [
+            add_up(own[place] for place in places)
+            for own, places in zip(self._tallies, basis.places, strict=True)
+        ]
+        self.digests = list({id(part.digest): part.digest for part in parts}.values())
+        facts = [digest.header.facts for digest in self.digests]
+        self._num_devices = num_devices(world_size, len(self.digests), len(parts))
+        self._model, self._notes = model_of(asked, facts, self._num_devices)
+        recorded = fact_of("tokens_per_step", facts, self._notes)
+        self._tokens = asked.tokens_per_step or recorded
+        told = [tally for tally in self.chosen if tally.works is not None]
+        self.reference = reference_dtype(add_up(told))
+        self._is_assumed = False
+        given = list(asked.peak_flop_per_s)
+        if self.reference is None and self._model.flop is not None and len(given) == 1:
+            self.reference, self._is_assumed = given[0], True
+
+    @property
+    def tells_work(self) -> bool:
+        """Does any trace tell what its operators worked?"""
+        return any(tally.works is not None for own in self._tallies for tally in own)
+
+    def use_of(self, tally: Tally) -> Use:
+        return Use(tally, self._model, self.reference)
+
+    def peaks_by_digest(self) -> list[list[Peaks]]:
+        owners: dict[int, list[Peaks]] = {}
+        for part, own in zip(self._parts, self.peaks, strict=True):
+            owners.setdefault(id(part.digest), []).append(own)
+        return list(owners.values())
+
+    def conventions(self) -> dict[str, str] | None:
+        chosen = [choice for digest in self.digests for choice in digest.conventions]
+        if not chosen and not self.tells_work and self._model.convention is None:
+            return None
+        return conventions_of(chosen, self._model.convention)
+
+    def device_report(self, place: int, use: Use) -> DeviceReport:
+        part = self._parts[place]
+        return DeviceReport(
+            rank=part.rank,
+            device=part.device.device,
+            window=part.device.window,
+            steps=tuple(map(self._step_report, part.steps, self._tallies[place])),
+            kernels=part.device.kernels,
+            utilization=use.utilization() if use.tally.num_steps else None,
+        )
+
+    def _step_report(self, step: StepTimes, tally: Tally) -> StepReport:
+        use = self.use_of(tally)
+        return StepReport(
+            step.step,
+            step.name,
+            step.open_ended,
+            step.times,
+            **use.figures(),
+            waterfall=use.waterfall(),
+        )
+
+    def cost(
+        self, tally: Tally, waterfall: Sequence[Mapping[str, Any]] | None
+    ) -> dict[str, Any] | None:
+        price = self._asked.usd_per_gpu_hour
+        if price is None:
+            return None
+        return cost_of(
+            tally,
+            waterfall,
+            usd_per_gpu_hour=price,
+            devices=self._num_devices,
+            tokens_per_step=self._tokens,
+        )
+
+    def notes(self, use: Use, about_kinds: Sequence[Note]) -> Iterator[Note]:
+        silent = [
+            part.rank
+            for part, tally in zip(self._parts, self.chosen, strict=True)
+            if tally.works is None
+        ]
+        yield from self._finder.notes
+        yield from about_kinds
+        yield from about_ceiling(self.peaks, self._asked)
+        yield from dict.fromkeys(self._notes)
+        yield from about_use(use, silent)
+        yield from about_model(
+            use,
+            is_marked=any(step.step is not None for part in self._parts for step in part.steps),
+            world_size=self._world_size,
+            is_assumed=self._is_assumed,
+        )
+        yield from about_attribution([part.device.kernels for part in self._parts])
