@@ -114,7 +114,6 @@ def test_the_host_is_the_device_where_there_is_no_other(tmp_path):
         "device_events_missing",
         "no_step_markers",
         "time_resolution_us",
-        "work_unknown",
     ]
     assert found.health.launches_without_gpu_event == 1
     assert found.health.gpu_events_without_launch == 0
@@ -131,7 +130,6 @@ def test_a_file_that_breaks_off_before_its_kernels_is_no_cpu_job(tmp_path):
         "device_events_missing",
         "no_step_markers",
         "time_resolution_us",
-        "work_unknown",
     ]
 
 

@@ -157,7 +157,7 @@ def test_flop_without_a_peak_have_their_rate_and_a_reason(used, make):
     assert lines(render_peak, report)[:6] == [
         "",
         "Where 100% of the peak goes  494.7 TFLOP/s a device, HFU –, MFU –",
-        "MFU estimated: executed less recomputed; counted with causal attention half",
+        "Counted with causal attention half",
         "no waterfall: which device?",
         "",
         "Operators that take most  the whole file: ms, TFLOP/s, and % of the roof",

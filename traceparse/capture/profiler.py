@@ -248,13 +248,13 @@ def _leave(session: Session) -> None:
 
 
 def _checked(**facts: object) -> Mapping[str, int]:
-    """Return the facts that are told, each a whole number above 0 that 64 bits hold."""
+    """Return the facts that are told, each a whole number above 0 and below 10^30."""
     told = {}
     for name, value in facts.items():
         if value is None:
             continue
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 1 << 63:
-            raise UsageError(f"{name}={value!r}: needs a whole number above 0 and below 2**63")
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 10**30:
+            raise UsageError(f"{name}={value!r}: needs a whole number above 0 and below 10**30")
         told[name] = value
     return told
 

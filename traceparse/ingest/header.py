@@ -25,7 +25,7 @@ _LONGEST_PROPERTY = 200  # letters
 _MOST_DEVICES = 64
 _FACTS = ("model_flop_per_step", "params", "tokens_per_step", "num_threads")
 _INT64 = 1 << 63
-_MOST_DIGITS = 19
+_LARGEST_FACT = 10**30  # nobody has as many FLOP in a step
 _MOST_RANKS = 1 << 20  # more than anybody has; a claim above it is not believed
 _RANK_IN_NAME = re.compile(r"(?<![a-z])(?:rank|worker)[-_. ]?(\d{1,7})(?!\d)", re.IGNORECASE)
 
@@ -105,7 +105,7 @@ def _facts(told: object) -> dict[str, int]:
 
 
 def _whole(value: object) -> int | None:
-    """Read a whole number above 0 that fits an int64; ``1e15`` is one, and is text here."""
+    """Read a whole number above 0 and below 10^30; ``1e15`` is one, and is text here."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -113,9 +113,9 @@ def _whole(value: object) -> int | None:
     except InvalidOperation:
         return None
     # the size first: 1e999999999 must not become an integer of a billion digits
-    if not number.is_finite() or number < 1 or number.adjusted() > _MOST_DIGITS:
+    if not number.is_finite() or not 1 <= number < _LARGEST_FACT:
         return None
-    return int(number) if number == int(number) and number < _INT64 else None
+    return int(number) if number == int(number) else None
 
 
 def _number(value: object, *, below: int) -> int | None:

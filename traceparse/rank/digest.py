@@ -7,7 +7,7 @@ trace needs does not grow with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,7 +92,7 @@ def digest(trace: RankTrace) -> RankDigest:
         notes=(
             *trace.notes,
             *doubts(trace, health, steps, devices),
-            *passage.tally.notes(health.rank, health.path),
+            *passage.notes(health),
         ),
         process=_process(trace),
         operators=passage.tally.operators(),
@@ -138,6 +138,11 @@ class _Passage:
         for attributed in self._owners.parts():
             self.tally.add(attributed)
         self.tally.finish()
+
+    def notes(self, health: FileHealth) -> Iterator[Note]:
+        """Say what of its work is doubtful; of a trace that tells none, the run says that."""
+        if self._owners.has_shapes:
+            yield from self.tally.notes(health.rank, health.path)
 
     @property
     def num_unanswered(self) -> int:

@@ -256,7 +256,7 @@ class Tally:
         return tuple(sorted(found, key=lambda one: (-one.time_ns, one.op, one.shapes)))
 
     def notes(self, rank: int | None, path: str) -> Iterator[Note]:
-        """Say what could not be counted, and what is not what it looks like."""
+        """Say what was not counted though others were, and what is not what it looks like."""
         for reason, missed in _by_reason(self._missed).items():
             ops = ", ".join(f"{num} of {op}" for op, num in missed.most_common(_MOST_SAID))
             more = ", …" if len(missed) > _MOST_SAID else ""

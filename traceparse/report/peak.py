@@ -34,6 +34,7 @@ __all__ = [
 
 _NAME_LIMIT = 60
 _SHAPES_LIMIT = 90
+_MOST_DECIMALS = 4  # of milliseconds: a kernel's time has no more that mean anything
 _DTYPE_LIMIT = 12  # of ours; a formula of others may say anything
 
 # notes that say why a figure is missing, the first cause first
@@ -89,7 +90,9 @@ def premises(report: Report) -> Iterator[str]:
     run = report.run
     conventions = dict(run.conventions or {})
     model = conventions.pop("model_flop", None)
-    said = [SOURCES.get((report.utilization or {}).get("mfu_source") or "", "")]
+    use = report.utilization or {}
+    source = use.get("mfu_source") if use.get("mfu") is not None else None
+    said = [SOURCES.get(source or "", "")]
     if said[0] and model not in {None, "given", "counted"}:
         said[0] += f": {model}"
     if conventions:
@@ -120,7 +123,8 @@ def measured_devices(devices: Sequence[DeviceReport]) -> list[DeviceReport]:
 def operators_of(rows: Sequence[Mapping[str, Any]], most: int) -> list[Operator]:
     """Write the operators that lose most, their times with as many decimals."""
     shown = rows[:most]
-    decimals = ms_decimals(max((row["time_ns"] for row in shown), default=0))
+    longest_ns = max((row["time_ns"] for row in shown), default=0)
+    decimals = min(ms_decimals(longest_ns), _MOST_DECIMALS)
     return [
         Operator(
             name=visible(row["op"], _NAME_LIMIT),

@@ -19,6 +19,8 @@ from traceparse.run.tally import NS_PER_S
 
 __all__ = ["Row", "rows_of"]
 
+_LONGEST_EMPTY_NS = 10_000  # nobody needs as long for a kernel that does nothing
+
 
 @dataclass(slots=True)
 class _Sums:
@@ -60,7 +62,9 @@ class Row:
         self.num_bytes += work.least_bytes
         if self.shortest_ns is not None:
             self.shortest_ns = (
-                None if shortest_ns is None else self.shortest_ns + work.count * shortest_ns
+                None
+                if shortest_ns is None
+                else self.shortest_ns + work.count * min(shortest_ns, _LONGEST_EMPTY_NS)
             )
         sums = self.sums.setdefault(peaks, _Sums())
         sums.flop += work.flop
@@ -131,7 +135,8 @@ class Row:
 
         ``latency``: a run would take less time there than the shortest kernel that the same
         devices ran, so that it is too small for a roof to matter: fewer and larger calls help,
-        faster kernels do not. Else ``compute`` or ``memory``, whichever takes longer; unknown
+        faster kernels do not. (Where all kernels are long, no more than 10 us: an empty one
+        takes a few.) Else ``compute`` or ``memory``, whichever takes longer; unknown
         without bandwidth.
         """
         if self.roof_ns is None or self.compute_ns is None or self.memory_ns is None:

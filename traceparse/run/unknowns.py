@@ -8,7 +8,7 @@ from traceparse.errors import Note
 from traceparse.rank import KernelCounts
 from traceparse.run.peaks import MATRIX_FP64, Peaks
 from traceparse.run.utilization import Use
-from traceparse.units import format_percent, format_ratio, rank_ranges
+from traceparse.units import format_number_of, format_percent, format_ratio, rank_ranges
 
 __all__ = ["about_attribution", "about_model", "about_use"]
 
@@ -159,12 +159,14 @@ def _about_no_mfu(use: Use) -> Iterator[Note]:
 
 def about_attribution(kernels: Sequence[KernelCounts]) -> Iterator[Note]:
     """Say how much of the kernels' time belongs to no operator, so that no FLOP is known."""
-    unattributed = sum(counts.unattributed_time_ns or 0 for counts in kernels)
-    total = sum(counts.time_ns for counts in kernels)
-    if unattributed:
+    num = sum(counts.unattributed_count for counts in kernels)
+    unattributed_ns = sum(counts.unattributed_time_ns for counts in kernels)
+    total_ns = sum(counts.time_ns for counts in kernels)
+    if num:
         yield Note(
             "kernels_unattributed",
-            f"{format_percent(unattributed, total)} of the kernels' time belongs to no "
-            f"operator (graph replays, launches before the window): executed FLOP, HFU and an "
-            f"estimated MFU are lower bounds",
+            f"{format_number_of(num, 'kernel')}, {format_percent(unattributed_ns, total_ns)} "
+            f"of the kernels' time, ran for no operator that is recorded (graph replays, "
+            f"launches before the window): executed FLOP, HFU and an estimated MFU are lower "
+            f"bounds",
         )
