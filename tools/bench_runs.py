@@ -152,7 +152,7 @@ def _run(words: Sequence[str]) -> tuple[Sample, str]:
             [sys.executable, "-P", *words],
             stdout=subprocess.DEVNULL,
             stderr=complaints,
-            env={**os.environ, "PYTHONPATH": _with_root(os.environ)},
+            env=_environment(os.environ),
         )
         _, status, used = os.wait4(child.pid, 0)
         process_s = time.perf_counter() - begun
@@ -177,6 +177,14 @@ def _reason(status: int, said: str) -> str:
     return next(filter(None, lines), f"exit status {status}")
 
 
-def _with_root(environment: Mapping[str, str]) -> str:
-    """Put this checkout first, so that it is what gets timed, installed or not."""
-    return os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")]))
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    """Put this checkout first, so that it is what gets timed, installed or not.
+
+    Its bytecode is kept, as that of installed packages is: else each run would compile it.
+    """
+    found = {name: value for name, value in given.items() if name != _NO_BYTECODE}
+    path = filter(None, [str(ROOT), given.get("PYTHONPATH")])
+    return {**found, "PYTHONPATH": os.pathsep.join(path)}
+
+
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
