@@ -36,6 +36,7 @@ __all__ = [
 ROOT = Path(__file__).resolve().parent.parent
 CHILD = ROOT / "tools" / "bench_child.py"
 WARM_UP = 1
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 Sample: TypeAlias = dict[str, float]
 Measure: TypeAlias = Callable[[], Sample]
 
@@ -185,6 +186,3 @@ def _environment(given: Mapping[str, str]) -> dict[str, str]:
     found = {name: value for name, value in given.items() if name != _NO_BYTECODE}
     path = filter(None, [str(ROOT), given.get("PYTHONPATH")])
     return {**found, "PYTHONPATH": os.pathsep.join(path)}
-
-
-_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"

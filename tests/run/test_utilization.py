@@ -293,7 +293,9 @@ def test_bounded_counts_have_their_interval(make):
 def test_kernels_without_operator_make_lower_bounds(make):
     step = make.step(1, make.times(compute=100), make.work(flop=1), counted=1)
     report = make.report(make.digest(0, make.device(step, unattributed=250)))
-    assert said(report)["kernels_unattributed"][0].startswith("1 kernel, 25.0% of the kernels' time")
+    assert said(report)["kernels_unattributed"][0].startswith(
+        "1 kernel, 25.0% of the kernels' time"
+    )
 
 
 def test_nothing_counted_is_nothing_executed(make):
