@@ -74,6 +74,7 @@ _CORRELATION = Column(
 )
 _EXTERNAL_ID = Column("external_id", pa.uint64(), "", "id of the operator that caused it")
 _RANK = Column("rank", pa.int64(), "", "rank of the file; null where unknown", "rank")
+_DEVICE = Column("device", pa.string(), "", "device number as text, or cpu", "rank")
 _STEP = Column(
     "step", pa.int64(), "", "number of the step that launched it; null outside", "rank"
 )
@@ -114,6 +115,32 @@ TIMES_COLUMNS = tuple(
         ("exposed_comm_ns", "comm runs and compute does not"),
         ("exposed_copy_ns", "copy runs, and neither compute nor comm"),
         ("idle_ns", "nothing runs"),
+    )
+)
+
+_CALL_COLUMNS = tuple(
+    Column(name, kind, unit, meaning, "rank")
+    for name, kind, unit, meaning in (
+        ("start_ns", pa.int64(), "ns", _START.meaning),
+        ("end_ns", pa.int64(), "ns", _END.meaning),
+        ("launched_ns", pa.int64(), "ns", "when the host launched it; null where unknown"),
+        ("step", pa.int64(), "", _STEP.meaning),
+        ("stream", pa.uint64(), "", "stream number or handle; null where absent or -1"),
+        ("name", TEXT, "", _NAME.meaning),
+        ("collective", TEXT, "", "which one, as torch names it; null: some communication"),
+        ("dtype", TEXT, "", "type of the elements, as torch names it; null where unknown"),
+        ("in_elements", pa.int64(), "", "elements this rank gives; null where unknown"),
+        ("out_elements", pa.int64(), "", "elements this rank gets; null where unknown"),
+        ("message_bytes", pa.int64(), "byte", "its size as nccl-tests count it; null unknown"),
+        ("group", TEXT, "", "name of the process group; null where unknown"),
+        ("group_ranks", TEXT, "", "all ranks of the group, as 0-3,8; null where unknown"),
+        ("group_size", pa.int64(), "", "how many ranks the group has; null where unknown"),
+        ("sequence", pa.uint64(), "", "the group's count of its calls; null where unknown"),
+        ("comms_id", pa.uint64(), "", "id of the call, the same on all ranks; null unknown"),
+        ("source", pa.int64(), "", "rank that a receive is from; null for all else"),
+        ("destination", pa.int64(), "", "rank that a send is to; null for all else"),
+        ("told_by", TEXT, "", "what told it: kernel, operator, span or name"),
+        ("is_partial", pa.bool_(), "", "sizes may be those of one of several calls in it"),
     )
 )
 
@@ -171,6 +198,11 @@ TABLES = _by_name(
         ),
     ),
     Table(
+        "collectives",
+        "one collective or point-to-point call on one device, in order of start",
+        (_RANK, _DEVICE, *_CALL_COLUMNS),
+    ),
+    Table(
         "python_functions",
         "one Python call, read only when asked for",
         (_START, _END, _NAME, _CATEGORY, _PID, _TID, _RANK),
@@ -191,7 +223,7 @@ TABLES = _by_name(
         "one step on one device",
         (
             _RANK,
-            Column("device", pa.string(), "", "device number as text, or cpu", "rank"),
+            _DEVICE,
             Column("step", pa.int64(), "", "number of the step; null without markers", "rank"),
             Column("name", pa.string(), "", "name of the marker; null without markers", "rank"),
             Column(

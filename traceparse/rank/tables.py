@@ -37,7 +37,11 @@ def public_tables(trace: RankTrace) -> dict[str, ArrowTable]:
     """
     events = _device_events(trace)
     is_kernel = pc.equal(events["category"].cast(pa.string()), "kernel")
-    tables = {"device_events": events, "kernels": events.filter(is_kernel)}
+    tables = {
+        "device_events": events,
+        "kernels": events.filter(is_kernel),
+        "collectives": schema_of("collectives").empty_table(),
+    }
     for name in _HOST_TABLES:
         if name in trace.kept:
             tables[name] = _complete(name, trace.kept[name].table(), rank=trace.health.rank)

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from traceparse.rank.counted import StepWork
+import pyarrow as pa
 
-__all__ = ["PART_NAMES", "DeviceDigest", "KernelCounts", "StepTimes", "Times"]
+from traceparse.rank.counted import StepWork
+from traceparse.tables import ArrowTable, schema_of
+
+__all__ = [
+    "CALLS",
+    "EXPOSED",
+    "PART_NAMES",
+    "DeviceDigest",
+    "KernelCounts",
+    "StepTimes",
+    "Times",
+]
+
+# The table ``collectives`` of one device
+CALLS: Final = pa.schema(
+    [one for one in schema_of("collectives") if one.name not in ("rank", "device")]
+)
+EXPOSED: Final = pa.schema([("start_ns", pa.int64()), ("end_ns", pa.int64())])
 
 # The four that add up to a span, and what people read for them
 PART_NAMES: Final = {
@@ -72,9 +89,16 @@ class StepTimes:
 
 @dataclass(frozen=True, slots=True)
 class DeviceDigest:
-    """One device of one rank: its window, its steps, its kernels."""
+    """One device of one rank: its window, its steps, its kernels, its communication.
+
+    ``calls`` has a row for every collective and point-to-point call, in order of start, ties
+    by end; its columns are :data:`CALLS`. ``exposed`` are the intervals of the window in which
+    any of them runs and compute does not: disjoint, in order, :data:`EXPOSED`.
+    """
 
     device: int | str
     window: Times
     steps: tuple[StepTimes, ...]
     kernels: KernelCounts
+    calls: ArrowTable = field(default_factory=CALLS.empty_table)
+    exposed: ArrowTable = field(default_factory=EXPOSED.empty_table)
