@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -96,9 +97,9 @@ def _meetings(instances: Instances, usable: npt.NDArray[np.bool_]) -> Iterator[_
     """Gather instances by the devices that were in them."""
     parts = np.flatnonzero(usable[instances.part_instance])
     numbers = instances.part_instance[parts]
-    firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    edges = np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), numbers.size).tolist()
     by_devices: dict[tuple[bool, bytes], list[int]] = {}
-    for first, last in zip(firsts.tolist(), [*firsts[1:].tolist(), numbers.size], strict=True):
+    for first, last in pairwise(edges):
         own = parts[first:last]
         key = (bool(instances.is_peer[numbers[first]]), instances.part_device[own].tobytes())
         by_devices.setdefault(key, []).append(int(own[0]))

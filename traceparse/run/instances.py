@@ -68,9 +68,7 @@ class Instances:
         return self.part_device[order][firsts]
 
 
-def instances_of(
-    calls: Calls, matched: Int64s, ranks: Sequence[int | None]
-) -> Instances:
+def instances_of(calls: Calls, matched: Int64s, ranks: Sequence[int | None]) -> Instances:
     """Put calls together by the numbers that :func:`traceparse.run.matching.match` gave them."""
     order = np.lexsort([calls.devices, matched])
     instance, device = matched[order], calls.devices[order]
@@ -114,7 +112,11 @@ def _alike(calls: Calls, order: Int64s, instance: Int64s, num: int) -> Bools:
     """Say of each instance whether all of its calls are of one kind; peers differ in theirs."""
     kinds = np.where(_is_peer(calls), NOTHING, calls.collectives)
     found = np.ones(num, np.bool_)
-    for column in (kinds, calls.dtypes, np.where(calls.is_partial, NOTHING, calls.message_bytes)):
+    for column in (
+        kinds,
+        calls.dtypes,
+        np.where(calls.is_partial, NOTHING, calls.message_bytes),
+    ):
         values = column[order].astype(np.int64)
         lowest = np.full(num, np.iinfo(np.int64).max)
         highest = np.full(num, np.iinfo(np.int64).min)
