@@ -86,7 +86,7 @@ def align(
 
 @dataclass(frozen=True, slots=True)
 class _Meeting:
-    """Instances that the same devices were in: the ends, an instance a row, a device a column."""
+    """Instances that the same devices were in: ends, an instance a row, a device a column."""
 
     devices: tuple[int, ...]
     ends_ns: Int64s

@@ -67,6 +67,9 @@ def _order(
     places = np.zeros(rows.size, np.int64)
     strangers, guessed = [], []
     for device, mine in own.items():
+        if device == first:
+            places[mine] = np.arange(mine.size)
+            continue
         lag = find_lag(kinds[own[first]], kinds[mine], ends[own[first]], ends[mine])
         if lag is None:
             # no other call has such a place
@@ -74,7 +77,6 @@ def _order(
             strangers.append(device)
             continue
         places[mine] = lag.calls + np.arange(mine.size)
-        # a rank may go on where the one that it is compared with has ended
         if lag.is_ambiguous:
             guessed.append(device)
     notes.extend(_about(calls, int(calls.groups[rows[0]]), strangers, guessed, ranks))
