@@ -86,7 +86,8 @@ def test_windows_that_begin_apart_are_laid_over_one_another(ahead):
 
 
 def test_layers_that_repeat_are_told_apart_by_when_they_end():
-    parts, notes, _ = found(windows([5] * 40, (0, 7), offsets=(0, 123)), (0, 1))
+    devices = windows([5] * 40, (0, 7), period_ns=1_000_000, offsets=(0, 123))
+    parts, notes, _ = found(devices, (0, 1))
     assert notes == []
     assert {part[1][1] - part[0][1] for part in parts if len(part) == 2} == {123}
 
