@@ -15,6 +15,7 @@ from typing import TypeVar
 import traceparse
 from traceparse.errors import InputError, Note
 from traceparse.rank import DeviceDigest, RankDigest
+from traceparse.run.across import across
 from traceparse.run.asked import Asked
 from traceparse.run.basis import choose
 from traceparse.run.measure import Part, measure
@@ -68,7 +69,10 @@ def assemble(
     if steps is not None:
         _require_steps(used, parts, steps)
     basis = choose(parts)
-    measured = measure(parts, basis, asked or Asked(), world_size=run.world_size)
+    together = across([part.device for part in parts], [part.rank for part in parts])
+    measured = measure(
+        parts, basis, asked or Asked(), world_size=run.world_size, together=together
+    )
     return Report(
         generator={"name": "traceparse", "version": traceparse.__version__},
         run=replace(
@@ -85,6 +89,7 @@ def assemble(
             *(note for digest in ordered for note in digest.notes),
             *basis.notes,
             *measured.notes,
+            *(together.notes if together else ()),
             *(
                 Note("not_computed", f"{field}: not computed by this version")
                 for field in _NOT_COMPUTED
@@ -96,6 +101,9 @@ def assemble(
         roofline=measured.roofline,
         findings=measured.findings,
         cost=measured.cost,
+        collectives=together.collectives_field() if together else None,
+        clock=together.clock_field() if together else None,
+        scaling_loss=measured.scaling_loss,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from traceparse.errors import Note
 from traceparse.rank import DeviceDigest, RankDigest, StepTimes
+from traceparse.run.across import Across
 from traceparse.run.asked import Asked
 from traceparse.run.basis import Basis
 from traceparse.run.conventions import conventions_of
@@ -17,7 +18,8 @@ from traceparse.run.model import fact_of, model_of, num_devices
 from traceparse.run.peaks import PeakFinder, Peaks, about_ceiling, accelerator_of
 from traceparse.run.report import DeviceReport, StepReport
 from traceparse.run.roofline import rows_of
-from traceparse.run.tally import Tally, add_up, tally_of
+from traceparse.run.scaling_loss import scaling_loss
+from traceparse.run.tally import Split, Tally, add_up, tally_of
 from traceparse.run.unknowns import about_attribution, about_model, about_use
 from traceparse.run.utilization import Use, reference_dtype
 
@@ -50,14 +52,20 @@ class Measured:
     roofline: Sequence[Mapping[str, Any]] | None
     findings: Sequence[Mapping[str, Any]]
     cost: Mapping[str, Any] | None
+    scaling_loss: Mapping[str, Any] | None
     notes: tuple[Note, ...]
 
 
 def measure(
-    parts: Sequence[Part], basis: Basis, asked: Asked, *, world_size: int | None
+    parts: Sequence[Part],
+    basis: Basis,
+    asked: Asked,
+    *,
+    world_size: int | None,
+    together: Across | None = None,
 ) -> Measured:
     """Measure all parts of a job, and the job over the device-steps of its basis."""
-    job = _Job(parts, basis, asked, world_size)
+    job = _Job(parts, basis, asked, world_size, together)
     use = job.use_of(add_up(tally for tally in job.chosen if tally.num_steps))
     uses = [job.use_of(tally) for tally in job.chosen]
     rows = rows_of(job.digests, job.peaks_by_digest())
@@ -74,6 +82,7 @@ def measure(
             use, [(p.rank, u) for p, u in zip(parts, uses, strict=True)], rows
         ),
         cost=job.cost(use.tally, utilization["waterfall"]),
+        scaling_loss=scaling_loss(job.chosen) if together else None,
         notes=tuple(job.notes(use, about_kinds)),
     )
 
@@ -82,14 +91,19 @@ class _Job:
     """The parts of a job with all that they are measured by."""
 
     def __init__(
-        self, parts: Sequence[Part], basis: Basis, asked: Asked, world_size: int | None
+        self,
+        parts: Sequence[Part],
+        basis: Basis,
+        asked: Asked,
+        world_size: int | None,
+        together: Across | None,
     ) -> None:
         self._parts, self._asked, self._world_size = parts, asked, world_size
         self._finder = PeakFinder(asked)
         self.peaks = [self._finder.of(part.digest, part.device) for part in parts]
         self._tallies = [
-            [tally_of(step, own) for step in part.steps]
-            for part, own in zip(parts, self.peaks, strict=True)
+            [tally_of(step, own, _split(together, place, step)) for step in part.steps]
+            for place, (part, own) in enumerate(zip(parts, self.peaks, strict=True))
         ]
         self.chosen = [
             add_up(own[place] for place in places)
@@ -182,3 +196,10 @@ class _Job:
             is_assumed=self._is_assumed,
         )
         yield from about_attribution([part.device.kernels for part in self._parts])
+
+
+def _split(together: Across | None, place: int, step: StepTimes) -> Split | None:
+    """Say what a step's exposed communication was, if that is known of the run."""
+    if together is None or not together.is_split:
+        return None
+    return together.exposure_in(place, step) or (0, 0, 0, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, TypeAlias
@@ -10,11 +10,12 @@ from typing import Final, TypeAlias
 from traceparse.rank import DtypeWork, StepTimes
 from traceparse.run.peaks import Peaks
 
-__all__ = ["NS_PER_S", "Kind", "Tally", "add_up", "ideal_ns", "tally_of"]
+__all__ = ["NS_PER_S", "Kind", "Split", "Tally", "add_up", "ideal_ns", "tally_of"]
 
 NS_PER_S: Final = 1_000_000_000
 
 Kind: TypeAlias = tuple[str, Peaks]
+Split: TypeAlias = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class Tally:
     """Device-steps added up. ``num_steps`` counts them by the peaks of their devices.
 
     ``works`` has what ran by data type and peaks; it and ``counted_ns`` are ``None`` where a
-    trace among them does not tell.
+    trace among them does not tell. ``split`` is what exposed communication was, as
+    :meth:`traceparse.run.exposure.Exposure.within` has it; ``None`` where that is unknown.
     """
 
     span_ns: int = 0
@@ -33,9 +35,10 @@ class Tally:
     counted_ns: int | None = 0
     works: Mapping[Kind, DtypeWork] | None = field(default_factory=dict)
     num_steps: Mapping[Peaks, int] = field(default_factory=dict)
+    split: Split | None = (0, 0, 0, 0)
 
 
-def tally_of(step: StepTimes, peaks: Peaks) -> Tally:
+def tally_of(step: StepTimes, peaks: Peaks, split: Split | None) -> Tally:
     """Return what one step on one device adds; without an interval it has no time."""
     times, work = step.times, step.work
     works = None
@@ -43,7 +46,7 @@ def tally_of(step: StepTimes, peaks: Peaks) -> Tally:
         works = {(each.dtype, peaks): each for each in work.by_dtype}
     counted_ns = work.counted_ns if work is not None else None
     if times is None:
-        return Tally(counted_ns=counted_ns, works=works, num_steps={peaks: 1})
+        return Tally(counted_ns=counted_ns, works=works, num_steps={peaks: 1}, split=split)
     return Tally(
         span_ns=times.span_ns,
         compute_ns=times.compute_ns,
@@ -53,6 +56,7 @@ def tally_of(step: StepTimes, peaks: Peaks) -> Tally:
         counted_ns=counted_ns,
         works=works,
         num_steps={peaks: 1},
+        split=split,
     )
 
 
@@ -73,7 +77,16 @@ def add_up(tallies: Iterable[Tally]) -> Tally:
         counted_ns=sum(counted) if len(counted) == len(parts) else None,
         works=_works(parts),
         num_steps=num_steps,
+        split=_split(parts),
     )
+
+
+def _split(parts: Sequence[Tally]) -> Split | None:
+    told = [part.split for part in parts if part.split is not None]
+    if len(told) < len(parts):
+        return None
+    transfer, wait, pipeline, unsplit = (sum(one[term] for one in told) for term in range(4))
+    return transfer, wait, pipeline, unsplit
 
 
 def _works(parts: Iterable[Tally]) -> Mapping[Kind, DtypeWork] | None:

@@ -1,0 +1,229 @@
+"""Across ranks: every collective once, all clocks as one, and what exposed communication was."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traceparse.errors import Note
+from traceparse.intervals import Int64s, Intervals, covered_before
+from traceparse.rank import DeviceDigest, StepTimes, facts_of_collective
+from traceparse.run.clock import Clock, align
+from traceparse.run.exposure import Exposure, Parts, exposure_of
+from traceparse.run.gathered import NOTHING, Calls, gather_calls
+from traceparse.run.instances import Instances, instances_of
+from traceparse.run.matching import match
+
+__all__ = ["PEERS", "Across", "across"]
+
+PEERS = "send/recv"
+_NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """What the ranks of a job did together. ``ranks`` are those of its devices."""
+
+    ranks: tuple[int | None, ...]
+    devices: tuple[DeviceDigest, ...]
+    calls: Calls
+    instances: Instances
+    clock: Clock
+    exposures: tuple[Exposure, ...]
+    notes: tuple[Note, ...]
+
+    @property
+    def is_split(self) -> bool:
+        """Is anything known of waiting apart from transfer?"""
+        return bool(self.instances.is_split.any())
+
+    def exposure_in(self, device: int, step: StepTimes) -> tuple[int, int, int, int] | None:
+        """Return how much of a step of a device was exposed transfer, wait, pipeline wait and
+        neither, in ns; ``None`` of a step without interval."""
+        times = step.times
+        return times and self.exposures[device].within(times.start_ns, times.end_ns)
+
+    def clock_field(self) -> dict[str, Any]:
+        """Return field ``clock`` of the contract."""
+        offsets: dict[str, int] = {}
+        drifts: dict[str, float] = {}
+        reference = self.devices[self.clock.reference].window.start_ns if self.devices else 0
+        for rank, line in zip(self.ranks, self.clock.lines, strict=True):
+            if rank is None or line is None:
+                continue
+            offsets[str(rank)] = int(line.ahead_ns(np.array([reference + line.offset_ns]))[0])
+            drifts[str(rank)] = line.drift * 1e6
+        known = sum(line is not None for line in self.clock.lines)
+        return {
+            "aligned": self.clock.residual_ns is not None and known == len(self.ranks),
+            "residual_ns": self.clock.residual_ns,
+            "offsets_ns": offsets,
+            "drift_ppm": drifts,
+        }
+
+    def collectives_field(self) -> list[dict[str, Any]]:
+        """Return field ``collectives`` of the contract, the longest exposed first."""
+        rows: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        for number, call in enumerate(self.instances.first_call.tolist()):
+            rows[self._kind(number, call)].append(number)
+        exposed = self._exposed_ns()
+        last = self.instances.last_device()
+        found = [
+            self._row(kind, np.array(numbers), exposed, last) for kind, numbers in rows.items()
+        ]
+        return sorted(found, key=lambda row: (-row["exposed_ns"], -row["count"]))
+
+    def _kind(self, number: int, call: int) -> tuple[Any, ...]:
+        calls = self.calls
+        if self.instances.is_peer[number]:
+            return (None, None, PEERS, None, None, 2)
+        name, ranks, size = calls.group_texts[calls.groups[call]]
+        told = calls.message_bytes[call]
+        return (
+            name,
+            ranks,
+            calls.collective_texts[calls.collectives[call]],
+            calls.dtype_texts[calls.dtypes[call]],
+            None if told == NOTHING else int(told),
+            size,
+        )
+
+    def _row(
+        self,
+        kind: tuple[Any, ...],
+        numbers: Int64s,
+        exposed_ns: Int64s,
+        last: npt.NDArray[np.int32],
+    ) -> dict[str, Any]:
+        name, ranks, collective, dtype, message_bytes, size = kind
+        instances = self.instances
+        split = numbers[instances.is_split[numbers]]
+        transfer_ns = int(instances.transfer_ns[split].sum()) if split.size else None
+        is_part = np.isin(instances.part_instance, split)
+        rate = None
+        if transfer_ns and message_bytes is not None and collective != PEERS:
+            rate = message_bytes * split.size * _NS_PER_S / transfer_ns
+        facts = facts_of_collective(collective)
+        factor = facts.busbw_factor(size) if facts and size else None
+        counts: dict[str, int] = defaultdict(int)
+        for device in last[split].tolist():
+            if self.ranks[device] is not None:
+                counts[str(self.ranks[device])] += 1
+        return {
+            "process_group": name,
+            "ranks": self._members(ranks, numbers),
+            "collective": collective,
+            "dtype": dtype,
+            "message_bytes": message_bytes,
+            "group_size": size,
+            "count": int(numbers.size),
+            "matched_ranks": int(instances.num_ranks[numbers].min()),
+            "transfer_ns": transfer_ns,
+            "wait_ns": int(instances.part_wait_ns[is_part].sum()) if split.size else None,
+            "exposed_ns": int(exposed_ns[numbers].sum()),
+            "algbw_bytes_per_s": rate,
+            "busbw_bytes_per_s": None if rate is None or factor is None else rate * factor,
+            "last_rank_counts": dict(sorted(counts.items(), key=lambda one: int(one[0]))),
+        }
+
+    def _members(self, text: str | None, numbers: Int64s) -> list[int]:
+        """Return the ranks of a group; where they are not told, those that were seen in it."""
+        if text is not None and (told := parse_ranks(text)) is not None:
+            return list(told)
+        rows = np.isin(self.instances.part_instance, numbers)
+        devices = set(self.instances.part_device[rows].tolist())
+        return sorted(
+            rank for device in devices if (rank := self.ranks[device]) is not None
+        )
+
+    def _exposed_ns(self) -> Int64s:
+        """Return of each instance for how long its calls were exposed, each on its own."""
+        found = np.zeros(self.instances.first_call.size, np.int64)
+        for place, device in enumerate(self.devices):
+            rows = np.flatnonzero(self.instances.part_device == place)
+            exposed = _exposed(device)
+            cuts = (self.instances.part_start_ns[rows], self.instances.part_end_ns[rows])
+            before, after = (covered_before(exposed, cut) for cut in cuts)
+            np.add.at(found, self.instances.part_instance[rows], after - before)
+        return found
+
+
+def across(devices: Sequence[DeviceDigest], ranks: Sequence[int | None]) -> Across | None:
+    """Put the communication of all devices together; ``None`` where there is none."""
+    calls = gather_calls(devices)
+    if not calls.num:
+        return None
+    matched, about_matching = match(calls, ranks)
+    instances = instances_of(calls, matched, ranks)
+    clock, about_clock = align(instances, _coincide(calls, instances), ranks)
+    exposures = tuple(
+        exposure_of(_exposed(device), _parts(instances, place))
+        for place, device in enumerate(devices)
+    )
+    return Across(
+        tuple(ranks),
+        tuple(devices),
+        calls,
+        instances,
+        clock,
+        exposures,
+        (*about_matching, *about_clock, *_about(instances)),
+    )
+
+
+def _exposed(device: DeviceDigest) -> Intervals:
+    return Intervals(*(device.exposed[name].to_numpy() for name in ("start_ns", "end_ns")))
+
+
+def _parts(instances: Instances, place: int) -> Parts:
+    rows = np.flatnonzero(instances.part_device == place)
+    own = instances.part_instance[rows]
+    return Parts(
+        instances.part_start_ns[rows],
+        instances.part_end_ns[rows],
+        instances.transfer_ns[own],
+        instances.is_peer[own],
+        instances.is_split[own],
+    )
+
+
+def _coincide(calls: Calls, instances: Instances) -> npt.NDArray[np.bool_]:
+    """Say of each instance whether all of its ranks leave it at once."""
+    told: Mapping[int, bool] = {
+        number: facts is None or facts.ends_coincide
+        for number, text in enumerate(calls.collective_texts)
+        for facts in [facts_of_collective(text)]
+    }
+    found = np.array([told[number] for number in range(len(calls.collective_texts))], np.bool_)
+    return found[calls.collectives[instances.first_call]]
+
+
+def _about(instances: Instances) -> Iterator[Note]:
+    split = instances.is_split
+    several = instances.num_ranks >= 2
+    partial = split & (instances.num_members > instances.num_expected)
+    if partial.any():
+        yield Note(
+            "transfer_upper_bound",
+            f"{int(partial.sum())} collectives have ranks without a file: the last to come may "
+            f"be one of these, so transfer is an upper bound, and waiting a lower one",
+        )
+    odd = several & ~instances.is_alike
+    if odd.any():
+        yield Note(
+            "collectives_disagree",
+            f"{int(odd.sum())} collectives are of different kinds or sizes on their ranks, so "
+            f"waiting and transfer cannot be told apart in them",
+        )
+    lone = (instances.num_ranks < instances.num_expected) & ~odd
+    if lone.any():
+        yield Note(
+            "collectives_unmatched",
+            f"{int(lone.sum())} collectives were not seen on all ranks of their group that have "
+            f"a file, so waiting and transfer cannot be told apart in them",
+        )
