@@ -1,4 +1,4 @@
-"""Across ranks: every collective once, all clocks as one, and what exposed communication was."""
+"""Across ranks: every collective once, one clock, and what exposed communication was."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from traceparse.run.exposure import Exposure, Parts, exposure_of
 from traceparse.run.gathered import NOTHING, Calls, gather_calls
 from traceparse.run.instances import Instances, instances_of
 from traceparse.run.matching import match
+from traceparse.units import parse_ranks
 
 __all__ = ["PEERS", "Across", "across"]
 
@@ -43,8 +44,7 @@ class Across:
         return bool(self.instances.is_split.any())
 
     def exposure_in(self, device: int, step: StepTimes) -> tuple[int, int, int, int] | None:
-        """Return how much of a step of a device was exposed transfer, wait, pipeline wait and
-        neither, in ns; ``None`` of a step without interval."""
+        """Return what a step's exposed communication was, in ns; ``None`` without interval."""
         times = step.times
         return times and self.exposures[device].within(times.start_ns, times.end_ns)
 
@@ -137,9 +137,7 @@ class Across:
             return list(told)
         rows = np.isin(self.instances.part_instance, numbers)
         devices = set(self.instances.part_device[rows].tolist())
-        return sorted(
-            rank for device in devices if (rank := self.ranks[device]) is not None
-        )
+        return sorted(rank for device in devices if (rank := self.ranks[device]) is not None)
 
     def _exposed_ns(self) -> Int64s:
         """Return of each instance for how long its calls were exposed, each on its own."""
@@ -224,6 +222,6 @@ def _about(instances: Instances) -> Iterator[Note]:
     if lone.any():
         yield Note(
             "collectives_unmatched",
-            f"{int(lone.sum())} collectives were not seen on all ranks of their group that have "
-            f"a file, so waiting and transfer cannot be told apart in them",
+            f"{int(lone.sum())} collectives were not seen on all ranks of their group that "
+            f"have a file, so waiting and transfer cannot be told apart in them",
         )

@@ -81,7 +81,9 @@ def assemble(
             reference_dtype=measured.reference_dtype,
             conventions=measured.conventions,
         ),
-        summary=summarize(measured.devices, basis),
+        summary=replace(
+            summarize(measured.devices, basis), communication_ns=measured.communication_ns
+        ),
         notes=(
             *notes,
             *about_run,

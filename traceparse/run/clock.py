@@ -110,7 +110,7 @@ def _meetings(instances: Instances, usable: npt.NDArray[np.bool_]) -> Iterator[_
 
 
 def _reach(meetings: Sequence[_Meeting], lines: dict[int, _Line]) -> None:
-    """Align whom those that are aligned have met, over the meetings with most instances first."""
+    """Align whom those that are aligned have met, the meetings with most instances first."""
     left = sorted(meetings, key=lambda one: -one.ends_ns.shape[0])
     while True:
         due = next(

@@ -23,8 +23,9 @@ class Calls:
     """One row a call, device after device, in order of start; texts are numbered.
 
     ``devices`` are places in what was gathered. ``groups``, ``collectives``, ``dtypes`` and
-    ``names`` number the texts in the lists of the same name plus ``_texts``; numbers that are
-    not told are ``NOTHING``, and ids that are not told are 0. Times are on each rank's own clock.
+    ``names`` number what ``group_texts`` (name, ranks and size) and the like have; numbers
+    that are not told are ``NOTHING``, ids that are not told are 0. Times are on each rank's own
+    clock.
     """
 
     devices: npt.NDArray[np.int32]
@@ -40,7 +41,7 @@ class Calls:
     sources: Int64s
     destinations: Int64s
     is_partial: npt.NDArray[np.bool_]
-    group_texts: tuple[tuple[str | None, str | None, int | None], ...]  # name, ranks, size
+    group_texts: tuple[tuple[str | None, str | None, int | None], ...]
     collective_texts: tuple[str | None, ...]
     dtype_texts: tuple[str | None, ...]
     name_texts: tuple[str | None, ...]
@@ -100,7 +101,7 @@ def _numbered(
 def _groups(
     table: ArrowTable,
 ) -> tuple[npt.NDArray[np.int32], tuple[tuple[str | None, str | None, int | None], ...]]:
-    """Number the groups: disjoint ones reuse names, so it takes name and ranks to tell."""
+    """Give each group a number: disjoint ones reuse names, so its ranks tell too."""
     names, name_texts = _numbered(table, "group")
     ranks, ranks_texts = _numbered(table, "group_ranks")
     sizes = _numbers(table, "group_size")

@@ -2,7 +2,8 @@
 
 Those of one process group (disjoint groups reuse names, so its ranks belong to its key) with
 the same ``Comms Id``, else the same ``Seq``, else in the same place of the order, as
-:mod:`traceparse.run.lags` finds it. Point-to-point calls match by source, destination and order.
+:mod:`traceparse.run.lags` finds it. Point-to-point calls match by source, destination and
+order.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def _order(
 
 
 def _kinds(calls: Calls, rows: Int64s) -> npt.NDArray[np.int64]:
-    """Number what tells calls apart without times: collective, type and size, else the name."""
+    """Give a number to what tells calls apart: collective, type and size, else the name."""
     is_named = calls.collectives[rows] == len(calls.collective_texts) - 1
     keys = np.column_stack(
         [
@@ -116,8 +117,8 @@ def _about(
     if guessed:
         yield Note(
             "collectives_ambiguous",
-            f"{which}: several ways to lay calls of {_listed(guessed, ranks)} over those of the "
-            f"others fit as well; the one whose clocks differ least is used",
+            f"{which}: several ways to lay calls of {_listed(guessed, ranks)} over those of "
+            f"the others fit as well; the one whose clocks differ least is used",
         )
 
 
@@ -130,8 +131,7 @@ def _listed(devices: Sequence[int], ranks: Sequence[int | None]) -> str:
 
 
 def _peers(calls: Calls, rows: Int64s, ranks: Sequence[int | None]) -> npt.NDArray[np.int64]:
-    """Number point-to-point calls by source, destination and order; those that tell neither
-    match nothing."""
+    """Give numbers to point-to-point calls; those that tell no peer match nothing."""
     numbers = np.array([NOTHING if rank is None else rank for rank in ranks], np.int64)
     own = numbers[calls.devices[rows]]
     is_send = np.isin(calls.collectives[rows], _numbers_of(calls.collective_texts, ("send",)))

@@ -19,7 +19,7 @@ from traceparse.run.peaks import PeakFinder, Peaks, about_ceiling, accelerator_o
 from traceparse.run.report import DeviceReport, StepReport
 from traceparse.run.roofline import rows_of
 from traceparse.run.scaling_loss import scaling_loss
-from traceparse.run.tally import Split, Tally, add_up, tally_of
+from traceparse.run.tally import SPLIT_TERMS, Split, Tally, add_up, tally_of
 from traceparse.run.unknowns import about_attribution, about_model, about_use
 from traceparse.run.utilization import Use, reference_dtype
 
@@ -53,6 +53,7 @@ class Measured:
     findings: Sequence[Mapping[str, Any]]
     cost: Mapping[str, Any] | None
     scaling_loss: Mapping[str, Any] | None
+    communication_ns: Mapping[str, int] | None
     notes: tuple[Note, ...]
 
 
@@ -83,6 +84,11 @@ def measure(
         ),
         cost=job.cost(use.tally, utilization["waterfall"]),
         scaling_loss=scaling_loss(job.chosen) if together else None,
+        communication_ns=(
+            dict(zip(SPLIT_TERMS, use.tally.split, strict=True))
+            if together and use.tally.split is not None
+            else None
+        ),
         notes=tuple(job.notes(use, about_kinds)),
     )
 

@@ -79,6 +79,8 @@ class Summary:
     not open-ended and present on every rank), ``all_steps`` where there is none, ``windows``
     where the traces have no step markers. Its ``start_ns`` and ``end_ns`` are those of the
     first and the last of them; ``span_ns`` is a sum of spans, not ``end_ns - start_ns``.
+    ``communication_ns`` is what their exposed communication was, by the terms of
+    ``scaling_loss``; ``None`` where waiting and transfer cannot be told apart.
     """
 
     verdict: str
@@ -89,6 +91,7 @@ class Summary:
     exposed_comm_ratio: float | None
     exposed_copy_ratio: float | None
     idle_ratio: float | None
+    communication_ns: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

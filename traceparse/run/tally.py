@@ -10,12 +10,22 @@ from typing import Final, TypeAlias
 from traceparse.rank import DtypeWork, StepTimes
 from traceparse.run.peaks import Peaks
 
-__all__ = ["NS_PER_S", "Kind", "Split", "Tally", "add_up", "ideal_ns", "tally_of"]
+__all__ = [
+    "NS_PER_S",
+    "SPLIT_TERMS",
+    "Kind",
+    "Split",
+    "Tally",
+    "add_up",
+    "ideal_ns",
+    "tally_of",
+]
 
 NS_PER_S: Final = 1_000_000_000
 
 Kind: TypeAlias = tuple[str, Peaks]
 Split: TypeAlias = tuple[int, int, int, int]
+SPLIT_TERMS: Final = ("exposed_transfer", "exposed_wait", "pipeline_wait", "exposed_unsplit")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ def waterfall(
     """Divide device-steps at their peak into what the model used and what was lost to what.
 
     From what no kernel filled to what is left as MFU. Where waiting and transfer are known
-    apart, exposed communication is only what could not be split. Exact until each share becomes a float,
-    so the shares add up to 1 within 1e-12 as long as none of them is thousands. ``None`` where
-    HFU or MFU is not known.
+    apart, exposed communication is only what could not be split. Exact until each share
+    becomes a float, so the shares add up to 1 within 1e-12 as long as none of them is
+    thousands. ``None`` where HFU or MFU is not known.
     """
     span_ns, counted_ns = tally.span_ns, tally.counted_ns
     if hfu is None or mfu is None or counted_ns is None or not span_ns:
