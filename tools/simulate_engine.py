@@ -84,11 +84,16 @@ class _World:
 
 
 class _Rank:
-    """One rank: its host as it goes through its program, and its streams."""
+    """One rank: its host as it goes through its program, and its streams.
+
+    Nothing but a :class:`Sync` holds a host back, so it runs ahead to the next one: its time
+    ``at_ns`` is its own, and what it launches reaches the device when the world is so far.
+    """
 
     def __init__(self, world: _World, program: Program) -> None:
         self.world, self.rank, self.ran = world, program.rank, Ran()
         self.is_unfinished = True
+        self.at_ns = 0
         self._streams: dict[int, _Stream] = defaultdict(_Stream)
         self._ids, self._correlations = count(1), count(1)
         self._comms_running = 0
@@ -97,61 +102,64 @@ class _Rank:
 
     # -- the host
 
-    def _whole(self, program: Program) -> Iterator[int | DeviceEvent]:
+    def _whole(self, program: Program) -> Iterator[DeviceEvent]:
         yield from self._do(program.items, None)
         self.is_unfinished = False
 
-    def _resume(self, host: Iterator[int | DeviceEvent]) -> None:
-        wanted = next(host, None)
-        if isinstance(wanted, DeviceEvent):
-            wanted.resumes.append(host)
-        elif wanted is not None:
-            self.world.at(self.world.now + wanted, lambda: self._resume(host))
+    def _resume(self, host: Iterator[DeviceEvent]) -> None:
+        awaited = next(host, None)
+        if awaited is not None:
+            awaited.resumes.append(host)
 
-    def _cost(self, duration_ns: int) -> int:
+    def _pass(self, duration_ns: int) -> int:
+        """Let the host spend a duration, which its conditions stretch; return its time then."""
         conditions = self.world.conditions
         own = conditions.host.get(self.rank, ONE)
-        return self.world.scaled(duration_ns, own, conditions.every_host)
+        self.at_ns += self.world.scaled(duration_ns, own, conditions.every_host)
+        return self.at_ns
 
-    def _do(
-        self, items: Sequence[Item], above: HostEvent | None
-    ) -> Iterator[int | DeviceEvent]:
+    def _do(self, items: Sequence[Item], above: HostEvent | None) -> Iterator[DeviceEvent]:
         for item in items:
             match item:
                 case Pause():
-                    yield self._cost(item.ns)
+                    self._pass(item.ns)
                 case Span():
                     yield from self._enter(item, above)
                 case Launch():
                     event = self._call(item.name, above)
                     event.is_launch = True
                     self._submit(item, event)
-                    yield from self._return(event, item.ns)
+                    event.end_ns = self._pass(item.ns)
                 case Wait():
-                    yield from self._hold(item, above)
+                    self._hold(item, above)
                 case Sync():
-                    event = self._call("cudaStreamSynchronize", above)
-                    last = self._streams[item.stream].last
-                    if last is not None and not last.is_done:
-                        yield last
-                    yield from self._return(event, item.ns)
+                    yield from self._sync(item, above)
 
-    def _enter(self, span: Span, above: HostEvent | None) -> Iterator[int | DeviceEvent]:
+    def _enter(self, span: Span, above: HostEvent | None) -> Iterator[DeviceEvent]:
         event = self._record(span.name, span.category, span.thread, above)
         event.span, event.number = span, next(self._ids)
         if span.category == "cpu_op":
             event.op = event
         yield from self._do(span.body, event)
-        event.end_ns = self.world.now
+        event.end_ns = self.at_ns
 
-    def _hold(self, wait: Wait, above: HostEvent | None) -> Iterator[int | DeviceEvent]:
+    def _sync(self, sync: Sync, above: HostEvent | None) -> Iterator[DeviceEvent]:
+        event = self._call("cudaStreamSynchronize", above)
+        last = self._streams[sync.stream].last
+        if last is not None:
+            if not last.is_done:
+                yield last
+            self.at_ns = max(self.at_ns, last.end_ns)
+        event.end_ns = self._pass(sync.ns)
+
+    def _hold(self, wait: Wait, above: HostEvent | None) -> None:
         event = self._call("cudaEventRecord", above)
-        last = self._streams[wait.other].last
-        yield from self._return(event, wait.ns)
+        event.end_ns = self._pass(wait.ns)
         event = self._call("cudaStreamWaitEvent", above)
+        event.end_ns = self._pass(wait.ns)
+        last = self._streams[wait.other].last
         if last is not None:
             self._streams[wait.stream].waits.append(last)
-        yield from self._return(event, wait.ns)
 
     def _call(self, name: str, above: HostEvent | None) -> HostEvent:
         thread = "main" if above is None else above.thread
@@ -159,14 +167,10 @@ class _Rank:
         event.number = next(self._correlations)
         return event
 
-    def _return(self, event: HostEvent, duration_ns: int) -> Iterator[int]:
-        yield self._cost(duration_ns)
-        event.end_ns = self.world.now
-
     def _record(
         self, name: str, category: str, thread: str, above: HostEvent | None
     ) -> HostEvent:
-        event = HostEvent(None, name, category, thread, self.world.now, above=above)
+        event = HostEvent(None, name, category, thread, self.at_ns, above=above)
         event.op = above.op if above is not None else None
         self.ran.host.append(event)
         return event
@@ -192,7 +196,7 @@ class _Rank:
                 other.wakes.append(work.stream)
             made.append(device)
         latency_ns = self.world.conditions.latency_ns
-        self.world.at(self.world.now + latency_ns, lambda: self._arrive(made))
+        self.world.at(self.at_ns + latency_ns, lambda: self._arrive(made))
 
     def _arrive(self, devices: Sequence[DeviceEvent]) -> None:
         for device in devices:

@@ -67,7 +67,7 @@ class DeviceEvent:
     since_ns: int = 0
     version: int = 0
     wakes: list[int] = field(default_factory=list)
-    resumes: list[Iterator[int | DeviceEvent]] = field(default_factory=list)
+    resumes: list[Iterator[DeviceEvent]] = field(default_factory=list)
 
     @property
     def is_done(self) -> bool:

@@ -33,7 +33,7 @@ def scenario(function: Scenario) -> Scenario:
     return function
 
 
-def _shape(random: Random, *, layers: int = 5, steps: int = 4, tokens: int = 4096) -> Shape:
+def _shape(random: Random, *, layers: int = 4, steps: int = 4, tokens: int = 4096) -> Shape:
     hidden = random.choice((1536, 2048, 2560))
     return Shape(tokens, hidden, layers, steps, first=random.choice((2, 5, 10)))
 
@@ -64,7 +64,7 @@ def ddp(random: Random, ranks: int) -> Job:
 @scenario
 def fsdp(random: Random, ranks: int) -> Job:
     """Gather weights a layer ahead, scatter gradients behind."""
-    shape, every = _shape(random, layers=4), tuple(range(ranks))
+    shape, every = _shape(random), tuple(range(ranks))
     gather, scatter = Group("1", "fsdp_gather", every), Group("2", "fsdp_scatter", every)
     hosts = _hosts(Costs(random), ranks)
     for host in hosts:
@@ -126,7 +126,7 @@ def straggler_host(random: Random, ranks: int) -> Job:
 @scenario
 def straggler_link(random: Random, ranks: int) -> Job:
     """Let one rank have a slow link, in groups of its neighbors and across them."""
-    shape, half = _shape(random, layers=4), ranks // 2
+    shape, half = _shape(random), ranks // 2
     shards = [Group("1", "mesh_shard", tuple(range(at, at + half))) for at in (0, half)]
     copies = [Group("2", "mesh_replicate", (rank, rank + half)) for rank in range(half)]
     hosts = _hosts(Costs(random), ranks)
@@ -181,6 +181,12 @@ def missing_rank(random: Random, ranks: int) -> Job:
 
 
 @scenario
+def missing_member(random: Random, ranks: int) -> Job:
+    """Lose the file of one rank of a job whose groups are small: others have nobody left."""
+    return replace(tp_pp(random, ranks), missing=(random.randrange(ranks),))
+
+
+@scenario
 def missing_metadata(random: Random, ranks: int) -> Job:
     """Record as in 2022: whole microseconds, and of collectives only the kernel's name."""
     shape, world = _shape(random), _world(ranks)
@@ -193,7 +199,7 @@ def missing_metadata(random: Random, ranks: int) -> Job:
 @scenario
 def graphs(random: Random, ranks: int) -> Job:
     """Replay CUDA graphs, in which nothing has an operator or metadata."""
-    shape, world = _shape(random, layers=4), _world(ranks)
+    shape, world = _shape(random), _world(ranks)
     hosts = _hosts(Costs(random), ranks)
     for host in hosts:
         graphed(host, shape, world)

@@ -1,0 +1,27 @@
+"""Simulated jobs, whose truth is known: the report has it, to the nanosecond and the FLOP."""
+
+from __future__ import annotations
+
+import pytest
+
+import traceparse
+from tests.simulated import device_differences, made
+from tools.simulate import SCENARIOS
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("ranks", [4, 8])
+@pytest.mark.parametrize("scenario", sorted(SCENARIOS))
+def test_devices(tmp_path, scenario, ranks, seed):
+    job = made(scenario, ranks, seed)
+    job.place(tmp_path)
+    (tmp_path / "truth.json").unlink()
+    report = traceparse.analyze(tmp_path, accelerator="h100-sxm").to_dict()
+    assert device_differences(job.truth, report) == []
+    run = report["run"]
+    assert (run["world_size"], run["ranks"]) == (ranks, job.truth["ranks"])
+    assert run["missing_ranks"] == job.truth["missing_ranks"]
+    for file in report["files"]:
+        assert (file["repaired"], file["truncated"]) == ({}, False)
+        assert set(file["skipped"]) == {"flow", "gpu_annotation", "instant", "metadata"}
+        assert file["launches_without_gpu_event"] == 0
