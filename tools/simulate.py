@@ -1,7 +1,8 @@
 """Simulate a training job on many ranks; write its traces, and what is true of them.
 
-``python tools/simulate.py ddp --ranks 8 --seed 3 --out DIR`` writes ``rank0_trace.json`` and so
-on, and ``truth.json``; ``--list`` names the scenarios. The analyzer has no part in it.
+``python tools/simulate.py ddp --ranks 8 --seed 3 --out DIR`` writes ``rank0_trace.json`` and
+so on, and ``truth.json``; ``--list`` names the scenarios. The analyzer has no part in it. For
+a large job, ``--layers`` and ``--steps`` say how large, and ``--no-truth`` saves time.
 """
 
 from __future__ import annotations
@@ -30,31 +31,43 @@ __all__ = ["SCENARIOS", "Simulated", "main", "simulate"]
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The files of a job by their names, and the truth about them."""
+    """The files of a job by their names, and the truth about them, empty if not asked for."""
 
     files: Mapping[str, bytes]
     truth: Mapping[str, Any]
 
     def place(self, folder: Path, *, compress: bool = False) -> None:
-        """Write the traces into a folder, and the truth beside them."""
+        """Write the traces into a folder, and the truth, if there is one, beside them."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in self.files.items():
             if compress:
                 (folder / f"{name}.gz").write_bytes(gzip.compress(data, mtime=0))
             else:
                 (folder / name).write_bytes(data)
-        (folder / "truth.json").write_text(json.dumps(self.truth, indent=1) + "\n")
+        if self.truth:
+            (folder / "truth.json").write_text(json.dumps(self.truth, indent=1) + "\n")
 
 
-def simulate(scenario: str, *, ranks: int, seed: int, age: str | None = None) -> Simulated:
-    """Run a scenario; ``age`` lets it be written as a version of PyTorch of that year did.
+def simulate(
+    scenario: str,
+    *,
+    ranks: int,
+    seed: int,
+    age: str | None = None,
+    layers: int | None = None,
+    steps: int | None = None,
+    with_truth: bool = True,
+) -> Simulated:
+    """Run a scenario, of its own size where none is given.
+
+    ``age`` lets it be written as a version of PyTorch of that year did.
 
     Raises
     ------
     ValueError
         If the job has times that such a version cannot write.
     """
-    job = build(scenario, ranks=ranks, seed=seed)
+    job = build(scenario, ranks=ranks, seed=seed, layers=layers, steps=steps)
     job = replace(job, age=age or job.age)
     if not AGES[job.age].has_nanoseconds and job.conditions.quantum_ns % 1_000:
         raise ValueError(f"{job.age} wrote whole microseconds, {scenario} has nanoseconds")
@@ -64,6 +77,8 @@ def simulate(scenario: str, *, ranks: int, seed: int, age: str | None = None) ->
         f"rank{recording.rank}_trace.json": trace_bytes(job, recording)
         for recording in recordings
     }
+    if not with_truth:
+        return Simulated(files, {})
     about = {"scenario": scenario, "seed": seed}
     return Simulated(files, about | truth_of(job, ran, recordings))
 
@@ -73,6 +88,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("scenario", nargs="?", choices=sorted(SCENARIOS))
     parser.add_argument("--ranks", type=int, default=8, choices=(4, 8, 16, 32, 64))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--layers", type=int, help="layers of the network, of each stage")
+    parser.add_argument("--steps", type=int, help="steps to train")
+    parser.add_argument("--no-truth", action="store_true", help="write traces alone")
     parser.add_argument("--age", choices=sorted(AGES), help="write as PyTorch did that year")
     parser.add_argument("--gzip", action="store_true", help="compress the traces")
     parser.add_argument("--out", type=Path, help="folder to write to")
@@ -91,11 +109,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if wanted.scenario is None or wanted.out is None:
         parser.error("a scenario and --out are needed, or --list")
     try:
-        made = simulate(wanted.scenario, ranks=wanted.ranks, seed=wanted.seed, age=wanted.age)
+        made = simulate(
+            wanted.scenario,
+            ranks=wanted.ranks,
+            seed=wanted.seed,
+            age=wanted.age,
+            layers=wanted.layers,
+            steps=wanted.steps,
+            with_truth=not wanted.no_truth,
+        )
     except ValueError as error:
         parser.error(str(error))
     made.place(wanted.out, compress=wanted.gzip)
-    print(f"wrote {len(made.files)} traces and truth.json to {wanted.out}")
+    truth = " and truth.json" if made.truth else ""
+    print(f"wrote {len(made.files)} traces{truth} to {wanted.out}")
     return 0
 
 

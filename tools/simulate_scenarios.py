@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from random import Random
 
@@ -18,13 +18,54 @@ from tools.simulate_training import Shape, data_parallel, fully_sharded, hybrid_
 
 __all__ = ["SCENARIOS", "build"]
 
-Scenario = Callable[[Random, int], Job]
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a scenario is given: chance, how many ranks, and sizes if they are not its own."""
+
+    random: Random
+    ranks: int
+    layers: int | None = None
+    steps: int | None = None
+
+    def shape(self, *, layers: int = 4, steps: int = 4, tokens: int = 4096) -> Shape:
+        """Return the network and how long it trains, by default as the scenario wants it."""
+        return Shape(
+            tokens,
+            hidden=self.random.choice((1536, 2048, 2560)),
+            layers=self.layers or layers,
+            steps=self.steps or steps,
+            first=self.random.choice((2, 5, 10)),
+        )
+
+    def hosts(
+        self,
+        *,
+        old_names: bool = False,
+        jitter: float = 0.01,
+        scale: int = 1,
+        quantum_ns: int = 1,
+    ) -> list[Writer]:
+        """Return the programs of all ranks, still empty."""
+        ledger = Ledger(Costs(self.random, jitter, scale, quantum_ns))
+        return [Writer(rank, ledger, old_names=old_names) for rank in range(self.ranks)]
+
+    @property
+    def world(self) -> Group:
+        """The group of all ranks."""
+        return Group("0", "default_pg", tuple(range(self.ranks)))
+
+
+Scenario = Callable[[Setting], Job]
 SCENARIOS: dict[str, Scenario] = {}
 
 
-def build(name: str, *, ranks: int, seed: int) -> Job:
+def build(
+    name: str, *, ranks: int, seed: int, layers: int | None = None, steps: int | None = None
+) -> Job:
     """Return the job of a scenario; the same for the same seed, always."""
-    return SCENARIOS[name](Random(f"{name} {seed}"), ranks)  # noqa: S311 - not a secret
+    chance = Random(f"{name} {seed}")  # noqa: S311 - not a secret
+    return SCENARIOS[name](Setting(chance, ranks, layers, steps))
 
 
 def scenario(function: Scenario) -> Scenario:
@@ -33,64 +74,50 @@ def scenario(function: Scenario) -> Scenario:
     return function
 
 
-def _shape(random: Random, *, layers: int = 4, steps: int = 4, tokens: int = 4096) -> Shape:
-    hidden = random.choice((1536, 2048, 2560))
-    return Shape(tokens, hidden, layers, steps, first=random.choice((2, 5, 10)))
-
-
-def _world(ranks: int) -> Group:
-    return Group("0", "default_pg", tuple(range(ranks)))
-
-
-def _hosts(costs: Costs, ranks: int, *, old_names: bool = False) -> list[Writer]:
-    ledger = Ledger(costs)
-    return [Writer(rank, ledger, old_names=old_names) for rank in range(ranks)]
-
-
-def _data_parallel(random: Random, ranks: int, **costs: float) -> Job:
-    shape, world = _shape(random), _world(ranks)
-    hosts = _hosts(Costs(random, **costs), ranks)  # type: ignore[arg-type]
+def _data_parallel(setting: Setting, *, jitter: float = 0.01, scale: int = 1) -> Job:
+    shape, world = setting.shape(), setting.world
+    hosts = setting.hosts(jitter=jitter, scale=scale)
     for host in hosts:
         data_parallel(host, shape, world)
     return Job(hosts, [world])
 
 
 @scenario
-def ddp(random: Random, ranks: int) -> Job:
+def ddp(setting: Setting) -> Job:
     """Reduce gradients in buckets while backward goes on."""
-    return _data_parallel(random, ranks)
+    return _data_parallel(setting)
 
 
 @scenario
-def fsdp(random: Random, ranks: int) -> Job:
+def fsdp(setting: Setting) -> Job:
     """Gather weights a layer ahead, scatter gradients behind."""
-    shape, every = _shape(random), tuple(range(ranks))
+    shape, every = setting.shape(), tuple(range(setting.ranks))
     gather, scatter = Group("1", "fsdp_gather", every), Group("2", "fsdp_scatter", every)
-    hosts = _hosts(Costs(random), ranks)
+    hosts = setting.hosts()
     for host in hosts:
         fully_sharded(host, shape, gather, scatter)
-    return Job(hosts, [_world(ranks), gather, scatter])
+    return Job(hosts, [setting.world, gather, scatter])
 
 
 @scenario
-def tp_pp(random: Random, ranks: int) -> Job:
+def tp_pp(setting: Setting) -> Job:
     """Cut layers across pairs of neighbors, and the network across two stages."""
-    shape = _shape(random, layers=2, steps=3, tokens=2048)
-    copies = ranks // 4
-    tensor = [Group("1", "mesh_tp", (rank, rank + 1)) for rank in range(0, ranks, 2)]
+    shape = setting.shape(layers=2, steps=3, tokens=2048)
+    copies = setting.ranks // 4
+    tensor = [Group("1", "mesh_tp", (rank, rank + 1)) for rank in range(0, setting.ranks, 2)]
     stages = [
         Group("2", "mesh_pp", (4 * copy + neighbor, 4 * copy + 2 + neighbor))
         for copy in range(copies)
         for neighbor in (0, 1)
     ]
-    data = [Group("3", "mesh_dp", tuple(range(place, ranks, 4))) for place in range(4)]
+    data = [Group("3", "mesh_dp", tuple(range(place, setting.ranks, 4))) for place in range(4)]
     data = data if copies > 1 else []
-    hosts = _hosts(Costs(random), ranks)
+    hosts = setting.hosts()
     for host in hosts:
         mine = _mine(host.rank, tensor), _mine(host.rank, stages), _mine(host.rank, data)
         assert mine[1] is not None
         pipelined(host, shape, Place(mine[0], mine[1], mine[2]), micro_batches=3)
-    return Job(hosts, [_world(ranks), *tensor, *stages, *data])
+    return Job(hosts, [setting.world, *tensor, *stages, *data])
 
 
 def _mine(rank: int, groups: list[Group]) -> Group | None:
@@ -98,126 +125,128 @@ def _mine(rank: int, groups: list[Group]) -> Group | None:
 
 
 @scenario
-def pipeline(random: Random, ranks: int) -> Job:
+def pipeline(setting: Setting) -> Job:
     """Cut the network across as many stages as there are ranks."""
-    shape, stages = _shape(random, layers=1), Group("1", "mesh_pp", tuple(range(ranks)))
-    hosts = _hosts(Costs(random), ranks)
+    shape, stages = setting.shape(layers=1), Group("1", "mesh_pp", tuple(range(setting.ranks)))
+    hosts = setting.hosts()
     for host in hosts:
         pipelined(host, shape, Place(None, stages, None), micro_batches=4)
-    return Job(hosts, [_world(ranks), stages])
+    return Job(hosts, [setting.world, stages])
 
 
 @scenario
-def straggler_compute(random: Random, ranks: int) -> Job:
+def straggler_compute(setting: Setting) -> Job:
     """Let the kernels of one rank be slower by a third."""
-    job, slow = _data_parallel(random, ranks), random.randrange(ranks)
+    job, slow = _data_parallel(setting), setting.random.randrange(setting.ranks)
     conditions = Conditions(compute={slow: Fraction(4, 3)})
     return replace(job, conditions=conditions, straggler=Straggler(slow, "slow compute"))
 
 
 @scenario
-def straggler_host(random: Random, ranks: int) -> Job:
+def straggler_host(setting: Setting) -> Job:
     """Let one rank launch so slowly that its device waits for its host."""
-    job, slow = _data_parallel(random, ranks), random.randrange(ranks)
+    job, slow = _data_parallel(setting), setting.random.randrange(setting.ranks)
     conditions = Conditions(host={slow: Fraction(12)})
     return replace(job, conditions=conditions, straggler=Straggler(slow, "late host"))
 
 
 @scenario
-def straggler_link(random: Random, ranks: int) -> Job:
+def straggler_link(setting: Setting) -> Job:
     """Let one rank have a slow link, in groups of its neighbors and across them."""
-    shape, half = _shape(random), ranks // 2
+    shape, half = setting.shape(), setting.ranks // 2
     shards = [Group("1", "mesh_shard", tuple(range(at, at + half))) for at in (0, half)]
     copies = [Group("2", "mesh_replicate", (rank, rank + half)) for rank in range(half)]
-    hosts = _hosts(Costs(random), ranks)
+    hosts = setting.hosts()
     for host in hosts:
         shard, copy = _mine(host.rank, shards), _mine(host.rank, copies)
         assert shard is not None
         assert copy is not None
         hybrid_sharded(host, shape, shard, copy)
-    slow = random.randrange(ranks)
+    slow = setting.random.randrange(setting.ranks)
     return Job(
         hosts,
-        [_world(ranks), *shards, *copies],
+        [setting.world, *shards, *copies],
         conditions=Conditions(link={slow: Fraction(5)}),
         straggler=Straggler(slow, "slow link"),
     )
 
 
 @scenario
-def clock_offset(random: Random, ranks: int) -> Job:
+def clock_offset(setting: Setting) -> Job:
     """Let clocks be apart by up to seconds, and files count from different quarters."""
-    offsets = [random.randrange(-(3 * 10**9), 3 * 10**9) for _ in range(ranks)]
+    offsets = [setting.random.randrange(-(3 * 10**9), 3 * 10**9) for _ in range(setting.ranks)]
     earlier = Clock().base_ns - QUARTER_NS
     clocks = {
         rank: Clock(offset, base_ns=earlier if rank % 3 == 1 else Clock().base_ns)
         for rank, offset in enumerate(offsets)
     }
-    return replace(_data_parallel(random, ranks), clocks=clocks)
+    return replace(_data_parallel(setting), clocks=clocks)
 
 
 @scenario
-def clock_drift(random: Random, ranks: int) -> Job:
+def clock_drift(setting: Setting) -> Job:
     """Let clocks also run at different speeds, through a job of half a minute."""
     clocks = {
-        rank: Clock(random.randrange(-(10**6), 10**6), random.randrange(-20_000, 20_000))
-        for rank in range(ranks)
+        rank: Clock(
+            setting.random.randrange(-(10**6), 10**6), setting.random.randrange(-20_000, 20_000)
+        )
+        for rank in range(setting.ranks)
     }
-    return replace(_data_parallel(random, ranks, scale=4_000), clocks=clocks)
+    return replace(_data_parallel(setting, scale=4_000), clocks=clocks)
 
 
 @scenario
-def window_lag(random: Random, ranks: int) -> Job:
+def window_lag(setting: Setting) -> Job:
     """Let ranks be recorded from different collectives on, and not numbered."""
-    cuts = {rank: random.randrange(3) for rank in range(ranks)}
-    cuts[random.randrange(1, ranks)] = 2
-    return replace(_data_parallel(random, ranks), cuts=cuts, age="2024")
+    cuts = {rank: setting.random.randrange(3) for rank in range(setting.ranks)}
+    cuts[setting.random.randrange(1, setting.ranks)] = 2
+    return replace(_data_parallel(setting), cuts=cuts, age="2024")
 
 
 @scenario
-def missing_rank(random: Random, ranks: int) -> Job:
+def missing_rank(setting: Setting) -> Job:
     """Lose the file of one rank."""
-    return replace(_data_parallel(random, ranks), missing=(random.randrange(ranks),))
+    return replace(_data_parallel(setting), missing=(setting.random.randrange(setting.ranks),))
 
 
 @scenario
-def missing_member(random: Random, ranks: int) -> Job:
+def missing_member(setting: Setting) -> Job:
     """Lose the file of one rank of a job whose groups are small: others have nobody left."""
-    return replace(tp_pp(random, ranks), missing=(random.randrange(ranks),))
+    return replace(tp_pp(setting), missing=(setting.random.randrange(setting.ranks),))
 
 
 @scenario
-def missing_metadata(random: Random, ranks: int) -> Job:
+def missing_metadata(setting: Setting) -> Job:
     """Record as in 2022: whole microseconds, and of collectives only the kernel's name."""
-    shape, world = _shape(random), _world(ranks)
-    hosts = _hosts(Costs(random, quantum_ns=1_000), ranks, old_names=True)
+    shape, world = setting.shape(), setting.world
+    hosts = setting.hosts(quantum_ns=1_000, old_names=True)
     for host in hosts:
         data_parallel(host, shape, world)
     return Job(hosts, [world], conditions=Conditions(quantum_ns=1_000), age="2022")
 
 
 @scenario
-def graphs(random: Random, ranks: int) -> Job:
+def graphs(setting: Setting) -> Job:
     """Replay CUDA graphs, in which nothing has an operator or metadata."""
-    shape, world = _shape(random), _world(ranks)
-    hosts = _hosts(Costs(random), ranks)
+    shape, world = setting.shape(), setting.world
+    hosts = setting.hosts()
     for host in hosts:
         graphed(host, shape, world)
     return Job(hosts, [world])
 
 
 @scenario
-def recompute(random: Random, ranks: int) -> Job:
+def recompute(setting: Setting) -> Job:
     """Repeat the forward of checkpoints in backward."""
-    shape, world = _shape(random, layers=3), _world(ranks)
-    hosts = _hosts(Costs(random), ranks)
+    shape, world = setting.shape(layers=3), setting.world
+    hosts = setting.hosts()
     for host in hosts:
         checkpointed(host, shape, world)
     return Job(hosts, [world])
 
 
 @scenario
-def contention(random: Random, ranks: int) -> Job:
+def contention(setting: Setting) -> Job:
     """Let kernels take a quarter longer while a collective runs, and alike otherwise."""
-    job = _data_parallel(random, ranks, jitter=0.0)
+    job = _data_parallel(setting, jitter=0.0)
     return replace(job, conditions=Conditions(contention=Fraction(5, 4)))

@@ -6,11 +6,11 @@ alone; what is said of the job (``true_...``, ``what_if``) is in true time, of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
-from tools.simulate_account import EXPOSED, account
+from tools.simulate_account import EXPOSED, Part, account
 from tools.simulate_engine import run
 from tools.simulate_events import DeviceEvent, HostEvent, Ran
 from tools.simulate_instances import Seen, instances, parts_of, seen
@@ -18,6 +18,13 @@ from tools.simulate_job import CHANGES, Job, changed
 from tools.simulate_record import Recording
 
 __all__ = ["truth_of"]
+
+_COMM = (
+    "exposed_transfer_ratio",
+    "exposed_wait_ratio",
+    "exposed_unsplit_ratio",
+    "contention_ratio",
+)
 
 
 def truth_of(job: Job, ran: Sequence[Ran], recordings: Sequence[Recording]) -> dict[str, Any]:
@@ -52,18 +59,21 @@ def _device(recording: Recording, known: Mapping[int, Seen]) -> dict[str, Any]:
     parts = parts_of(recording, known)
     own = [recording.own(event) for event in recording.device]
     window = account(parts, min(start for start, _ in own), max(end for _, end in own))
+    slower = _contention(recording)
     return {
         "rank": recording.rank,
         "device": recording.rank % 8,
         "window": window,
-        "steps": _steps(recording, lambda start, end: account(parts, start, end)),
+        "steps": _steps(recording, parts, slower),
         "kernels": _kernels(recording),
-        "contention": _contention(recording),
+        "contention": _contention_sums(recording, slower),
     }
 
 
 def _steps(
-    recording: Recording, accounted: Callable[[int, int], dict[str, int]]
+    recording: Recording,
+    parts: Sequence[Part],
+    slower: Mapping[DeviceEvent, float | None],
 ) -> list[dict[str, Any]]:
     """Return the steps of a file: the time of its interval, the work that it launched."""
     markers = recording.markers
@@ -78,7 +88,8 @@ def _steps(
         if start_ns is not None:
             ends = [recording.own(event)[1] for event in owned[place]]
             last_ns = max(*ends, recording.own(marker)[1])
-            step |= accounted(start_ns, later[0] if later else last_ns)
+            step |= account(parts, start_ns, later[0] if later else last_ns)
+        step["contention_ns"] = sum(slower.get(event) or 0 for event in owned[place])
         steps.append(step | _work(recording, owned[place]))
     return steps
 
@@ -122,28 +133,39 @@ def _kernels(recording: Recording) -> dict[str, int]:
     return counts
 
 
-def _contention(recording: Recording) -> dict[str, Any]:
-    """Return how much longer kernels took under comm than kernels like them did alone.
+def _contention(recording: Recording) -> dict[DeviceEvent, float | None]:
+    """Return, of compute kernels under comm, how much longer each took than those alone.
 
-    Alike are those of the same operator, shapes and kernel; those never alone are ``unknown``.
+    That is their median; alike are those of the same operator, shapes and kernel. ``None``
+    where none of them was ever alone.
     """
     comms = [recording.own(e) for e in recording.device if e.work.kind == "comm"]
     alone: dict[Any, list[int]] = {}
-    slowed: list[tuple[Any, int]] = []
+    slowed: dict[DeviceEvent, int] = {}
     for event in recording.device:
         if event.work.kind == "compute":
             start_ns, end_ns = recording.own(event)
-            is_slowed = any(start < end_ns and start_ns < end for start, end in comms)
-            key, duration_ns = _likeness(event), end_ns - start_ns
-            if is_slowed:
-                slowed.append((key, duration_ns))
+            if any(start < end_ns and start_ns < end for start, end in comms):
+                slowed[event] = end_ns - start_ns
             else:
-                alone.setdefault(key, []).append(duration_ns)
+                alone.setdefault(_likeness(event), []).append(end_ns - start_ns)
     medians = {key: median(durations) for key, durations in alone.items()}
     return {
-        "contention_ns": sum(ns - medians[key] for key, ns in slowed if key in medians),
-        "overlapped_ns": sum(ns for _, ns in slowed),
-        "unknown_ns": sum(ns for key, ns in slowed if key not in medians),
+        event: duration_ns - medians[_likeness(event)] if _likeness(event) in medians else None
+        for event, duration_ns in slowed.items()
+    }
+
+
+def _contention_sums(
+    recording: Recording, slower: Mapping[DeviceEvent, float | None]
+) -> dict[str, float]:
+    durations = {
+        event: end - start for event in slower for start, end in [recording.own(event)]
+    }
+    return {
+        "contention_ns": sum(excess or 0 for excess in slower.values()),
+        "overlapped_ns": sum(durations.values()),
+        "unknown_ns": sum(durations[e] for e, excess in slower.items() if excess is None),
     }
 
 
@@ -202,6 +224,8 @@ def _scaling_loss(
         f"{name.removesuffix('_ns')}_ratio": fmean(step[name] for step in steps) / mean_ns
         for name in EXPOSED.values()
     }
+    ratios["contention_ratio"] = fmean(step["contention_ns"] for step in steps) / mean_ns
+    ratios["comm_ratio"] = sum(ratios[name] for name in _COMM)
     useful = [fmean(step["compute_ns"] for step in steps) for steps in by_rank]
     ideal_ns = mean_ns * (1 - ratios["exposed_transfer_ratio"])
     factors = {
