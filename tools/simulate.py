@@ -19,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.simulate_engine import run  # noqa: E402
+from tools.simulate_gloo import run_job  # noqa: E402
 from tools.simulate_job import AGES  # noqa: E402
 from tools.simulate_record import record  # noqa: E402
 from tools.simulate_scenarios import SCENARIOS, build  # noqa: E402
@@ -71,7 +71,7 @@ def simulate(
     job = replace(job, age=age or job.age)
     if not AGES[job.age].has_nanoseconds and job.conditions.quantum_ns % 1_000:
         raise ValueError(f"{job.age} wrote whole microseconds, {scenario} has nanoseconds")
-    ran = run(job.programs, job.conditions)
+    ran = run_job(job)
     recordings = record(job, ran)
     files = {
         f"rank{recording.rank}_trace.json": trace_bytes(job, recording)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tools.simulate_program import POINT_TO_POINT, Call, Group
+from tools.simulate_program import BYTES, POINT_TO_POINT, Call, Group
 
 __all__ = ["Costs", "Ledger"]
 
@@ -54,6 +54,7 @@ class Ledger:
     """All calls of a job; the k-th of a group is the same one for each of its members."""
 
     costs: Costs
+    dtype: str = "BFloat16"
     calls: list[Call] = field(default_factory=list)
     _known: dict[tuple[Any, ...], Call] = field(default_factory=dict)
     _counts: Counter[tuple[Any, ...]] = field(default_factory=Counter)
@@ -96,12 +97,14 @@ class Ledger:
         nth: int = 0,
     ) -> Call:
         if key not in self._known:
-            transfer_ns = self.costs.transfer(kind, 2 * max(nelems), len(members))
+            transfer_ns = self.costs.transfer(
+                kind, BYTES[self.dtype] * max(nelems), len(members)
+            )
             call = Call(
                 number=len(self.calls),
                 group=group,
                 collective=kind,
-                dtype="BFloat16",
+                dtype=self.dtype,
                 in_nelems=nelems[0],
                 out_nelems=nelems[1],
                 transfer_ns=transfer_ns,

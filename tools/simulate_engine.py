@@ -144,7 +144,7 @@ class _Rank:
         event.end_ns = self.at_ns
 
     def _sync(self, sync: Sync, above: HostEvent | None) -> Iterator[DeviceEvent]:
-        event = self._call("cudaStreamSynchronize", above)
+        event = self._call(sync.name, above)
         last = self._streams[sync.stream].last
         if last is not None:
             if not last.is_done:

@@ -112,7 +112,7 @@ def _instance(
         "nth": call.nth if call.is_message else None,
         "dtype": call.dtype,
         "message_bytes": call.message_bytes,
-        "has_metadata": AGES[job.age].has_metadata and not events[0].in_graph,
+        "has_metadata": _has_metadata(job, events[0]),
         "transfer_ns": last.end_ns - last.start_ns,
         "last_rank": last.rank,
         "true_end_ns": last.end_ns,
@@ -130,6 +130,10 @@ def _instance(
     }
 
 
+def _has_metadata(job: Job, event: DeviceEvent) -> bool:
+    return AGES[job.age].has_metadata and not event.in_graph and not job.on_cpu
+
+
 def _member(
     event: DeviceEvent, last: DeviceEvent, files: Mapping[int, Recording]
 ) -> dict[str, Any]:
@@ -141,7 +145,7 @@ def _member(
         "rank": event.rank,
         "recorded": is_recorded,
         "seq": op.span.seq if op is not None and op.span is not None else None,
-        "correlation": event.launch.number,
+        "correlation": None if event.launch.span is not None else event.launch.number,
         "stream": event.work.stream,
         "true_start_ns": event.start_ns,
         "true_launch_ns": event.launch.start_ns,

@@ -70,6 +70,7 @@ class Job:
     missing: tuple[int, ...] = ()
     age: str = TODAY
     straggler: Straggler | None = None
+    on_cpu: bool = False
 
     @property
     def world_size(self) -> int:
@@ -85,13 +86,19 @@ CHANGES = ("straggler_median", "network_2x", "network_free", "launch_gaps_gone")
 
 
 def changed(job: Job, change: str) -> Conditions | None:
-    """Return the conditions after one of :data:`CHANGES`; ``None`` where there is no such."""
+    """Return the conditions after one of :data:`CHANGES`; ``None`` where there is no such.
+
+    Without launch gaps a host takes no time for anything, and what it launches is there at
+    once; on CPUs the host is what computes.
+    """
     now = job.conditions
     if change == "straggler_median":
         if job.straggler is None:
             return None
         return replace(now, compute={}, host={}, link={})
     if change == "launch_gaps_gone":
+        if job.on_cpu:
+            return None
         return replace(now, every_host=Fraction(0), latency_ns=0)
     factors = {"network_2x": Fraction(1, 2), "network_free": Fraction(0)}
     return replace(now, network=factors[change])

@@ -26,7 +26,7 @@ from tools.simulate_program import (
     Work,
 )
 
-__all__ = ["Writer"]
+__all__ = ["Writer", "product_args"]
 
 _GEMM = "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NTN"
 _POINTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{}>(int)"
@@ -116,7 +116,7 @@ class Writer(Program):
         is_recompute: bool = False,
     ) -> None:
         """Multiply matrices: ``aten::mm`` of two, ``aten::addmm`` of a bias and two."""
-        flop, shapes = _product_args(*dims)
+        flop, shapes = product_args(*dims)
         args = _forward(sequence) | shapes
         with self.span(name, args=args, flop=flop, is_recompute=is_recompute):
             self.launch(self.product_work(flop))
@@ -127,7 +127,7 @@ class Writer(Program):
 
     def stopped_product(self, *dims: Sequence[int], sequence: int) -> None:
         """Begin ``aten::addmm`` and stop before it works: early stop of a checkpoint."""
-        _, args = _product_args(*dims)
+        _, args = product_args(*dims)
         with self.span("aten::addmm", args=_forward(sequence) | args):
             pass
 
@@ -223,7 +223,7 @@ def _forward(sequence: int | None) -> dict[str, Any]:
     return {} if sequence is None else {"Sequence number": sequence, "Fwd thread id": 0}
 
 
-def _product_args(*dims: Sequence[int]) -> tuple[int, dict[str, Any]]:
+def product_args(*dims: Sequence[int], dtype: str = _BF16) -> tuple[int, dict[str, Any]]:
     """Return the work of a product, 2MNK, and how its inputs are recorded."""
     (rows, inner), (again, columns) = dims[-2:]
     assert inner == again
@@ -231,7 +231,7 @@ def _product_args(*dims: Sequence[int]) -> tuple[int, dict[str, Any]]:
     tail = ["Scalar"] * 2 if is_addmm else []
     args = {
         "Concrete Inputs": ["", "", "", "1", "1"] if is_addmm else ["", ""],
-        "Input type": [_BF16] * len(dims) + tail,
+        "Input type": [dtype] * len(dims) + tail,
         "Input Strides": [[1] if len(d) == 1 else [d[1], 1] for d in dims]
         + [_SCALAR] * len(tail),
         "Input Dims": [list(d) for d in dims] + [_SCALAR] * len(tail),

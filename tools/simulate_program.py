@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 __all__ = [
+    "BYTES",
     "COMPUTE_STREAM",
     "POINT_TO_POINT",
+    "UNSEEN",
     "Call",
     "Group",
     "Item",
@@ -32,9 +34,11 @@ __all__ = [
 
 COMPUTE_STREAM = 7
 POINT_TO_POINT = "p2p"
+UNSEEN = ""  # the name of a call that no profiler records
+BYTES = {"BFloat16": 2, "Float": 4}
 
 Kind = Literal["compute", "comm", "copy"]
-Thread = Literal["main", "autograd"]
+Thread = Literal["main", "autograd", "gloo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class Call:
     @property
     def message_bytes(self) -> int:
         """Its size: the whole tensor, gathered or not yet scattered."""
-        return 2 * max(self.in_nelems, self.out_nelems)
+        return BYTES[self.dtype] * max(self.in_nelems, self.out_nelems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,7 @@ class Sync:
 
     stream: int
     ns: int
+    name: str = "cudaStreamSynchronize"
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,34 +84,38 @@ def comms_id(call: Call, seq: int) -> int:
 
 def header(job: Job, recording: Recording, age: Age) -> dict[str, Any]:
     """Return the keys beside the events."""
-    info: dict[str, Any] = {"backend": "nccl", "rank": recording.rank}
-    info["world_size"] = job.world_size
+    gpus = 0 if job.on_cpu else min(8, job.world_size)
     found: dict[str, Any] = {"schemaVersion": 1}
-    found["deviceProperties"] = [{"id": gpu} | _H100 for gpu in range(min(8, job.world_size))]
-    if age.has_metadata:
-        groups = [group for group in job.groups if recording.rank in group.ranks]
-        info["pg_count"] = len(groups)
-        info["pg_config"] = [
-            {
-                "pg_name": group.name,
-                "pg_desc": group.description,
-                "backend_config": "cuda:nccl",
-                "pg_size": len(group.ranks),
-                "ranks": list(group.ranks),
-            }
-            for group in groups
-        ]
-        info["nccl_version"] = "2.27.5"
-    found |= {"distributedInfo": info, "cupti_version": 28, "cuda_runtime_version": 12090}
-    found |= {
-        "cuda_driver_version": 13000,
-        "record_shapes": 1,
-    }
-    found["trace_id"] = _trace_id(job, recording.rank)
+    found["deviceProperties"] = [{"id": gpu} | _H100 for gpu in range(gpus)]
+    found["distributedInfo"] = _distributed(job, recording.rank, age)
+    if gpus:
+        found |= {"cupti_version": 28, "cuda_runtime_version": 12090}
+        found["cuda_driver_version"] = 13000
+    found |= {"record_shapes": 1, "trace_id": _trace_id(job, recording.rank)}
     if age.has_nanoseconds:
         base_ns = recording.clock.base_ns
         found |= {"displayTimeUnit": "ms", "baseTimeNanoseconds": base_ns}
     return found | {"traceName": f"rank{recording.rank}_trace.json"}
+
+
+def _distributed(job: Job, rank: int, age: Age) -> dict[str, Any]:
+    backend, backends = ("gloo", "cpu:gloo,cuda:gloo") if job.on_cpu else ("nccl", "cuda:nccl")
+    info: dict[str, Any] = {"backend": backend, "rank": rank, "world_size": job.world_size}
+    if not age.has_metadata:
+        return info
+    groups = [group for group in job.groups if rank in group.ranks]
+    info["pg_count"] = len(groups)
+    info["pg_config"] = [
+        {
+            "pg_name": group.name,
+            "pg_desc": group.description,
+            "backend_config": backends,
+            "pg_size": len(group.ranks),
+            "ranks": list(group.ranks),
+        }
+        for group in groups
+    ]
+    return info if job.on_cpu else info | {"nccl_version": "2.27.5"}
 
 
 def _trace_id(job: Job, rank: int) -> str:

@@ -9,6 +9,7 @@ from random import Random
 
 from tools.simulate_costs import Costs, Ledger
 from tools.simulate_events import Conditions
+from tools.simulate_gloo import gloo_parallel
 from tools.simulate_job import QUARTER_NS, Clock, Job, Straggler
 from tools.simulate_parts import Writer
 from tools.simulate_pipeline import Place, pipelined
@@ -45,9 +46,10 @@ class Setting:
         jitter: float = 0.01,
         scale: int = 1,
         quantum_ns: int = 1,
+        dtype: str = "BFloat16",
     ) -> list[Writer]:
         """Return the programs of all ranks, still empty."""
-        ledger = Ledger(Costs(self.random, jitter, scale, quantum_ns))
+        ledger = Ledger(Costs(self.random, jitter, scale, quantum_ns), dtype)
         return [Writer(rank, ledger, old_names=old_names) for rank in range(self.ranks)]
 
     @property
@@ -250,3 +252,13 @@ def contention(setting: Setting) -> Job:
     """Let kernels take a quarter longer while a collective runs, and alike otherwise."""
     job = _data_parallel(setting, jitter=0.0)
     return replace(job, conditions=Conditions(contention=Fraction(5, 4)))
+
+
+@scenario
+def gloo_cpu(setting: Setting) -> Job:
+    """Use no accelerator: hosts compute, and threads of gloo reduce."""
+    shape, world = replace(setting.shape(layers=3), tokens=256, hidden=128), setting.world
+    hosts = setting.hosts(jitter=0.05, dtype="Float")
+    for host in hosts:
+        gloo_parallel(host, shape, world)
+    return Job(hosts, [world], on_cpu=True)

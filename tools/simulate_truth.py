@@ -11,8 +11,8 @@ from statistics import fmean, median
 from typing import Any
 
 from tools.simulate_account import EXPOSED, Part, account
-from tools.simulate_engine import run
 from tools.simulate_events import DeviceEvent, HostEvent, Ran
+from tools.simulate_gloo import run_job
 from tools.simulate_instances import Seen, instances, parts_of, seen
 from tools.simulate_job import CHANGES, Job, changed
 from tools.simulate_record import Recording
@@ -30,7 +30,7 @@ _COMM = (
 def truth_of(job: Job, ran: Sequence[Ran], recordings: Sequence[Recording]) -> dict[str, Any]:
     """Return all that is true of a job and its files, as JSON could hold it."""
     known = seen(recordings)
-    devices = [_device(recording, known) for recording in recordings]
+    devices = [_device(job, recording, known) for recording in recordings]
     complete = _complete(devices)
     return {
         "world_size": job.world_size,
@@ -55,17 +55,17 @@ def truth_of(job: Job, ran: Sequence[Ran], recordings: Sequence[Recording]) -> d
 # -- one device
 
 
-def _device(recording: Recording, known: Mapping[int, Seen]) -> dict[str, Any]:
+def _device(job: Job, recording: Recording, known: Mapping[int, Seen]) -> dict[str, Any]:
     parts = parts_of(recording, known)
     own = [recording.own(event) for event in recording.device]
     window = account(parts, min(start for start, _ in own), max(end for _, end in own))
-    slower = _contention(recording)
+    slower = {} if job.on_cpu else _contention(recording)
     return {
         "rank": recording.rank,
-        "device": recording.rank % 8,
+        "device": "cpu" if job.on_cpu else recording.rank % 8,
         "window": window,
         "steps": _steps(recording, parts, slower),
-        "kernels": _kernels(recording),
+        "kernels": None if job.on_cpu else _kernels(recording),
         "contention": _contention_sums(recording, slower),
     }
 
@@ -255,6 +255,6 @@ def _what_if(job: Job, complete: Sequence[int]) -> dict[str, float | None]:
     for change in CHANGES:
         conditions = changed(job, change)
         found[change] = (
-            None if conditions is None else step_ns(run(job.programs, conditions), complete)
+            None if conditions is None else step_ns(run_job(job, conditions), complete)
         )
     return found

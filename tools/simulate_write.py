@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -38,7 +38,7 @@ class _Writer:
     def __init__(self, job: Job, recording: Recording, age: Age) -> None:
         self.job, self.recording, self.age = job, recording, age
         self.pid = 70_000 + recording.rank
-        self.threads = {"main": self.pid, "autograd": self.pid + 480}
+        self.threads = {"main": self.pid, "autograd": self.pid + 480, "gloo": self.pid + 5}
         self.gpu = recording.rank % 8
 
     def _stamp(self, own_ns: int) -> Num:
@@ -90,7 +90,7 @@ class _Writer:
 
     def device(self) -> Iterator[Event]:
         """Yield kernels and copies, each with the arrow from its launch."""
-        for event in self.recording.device:
+        for event in self._on_device():
             row = self.gpu, event.work.stream
             own = self.recording.own(event)
             category = "gpu_memcpy" if event.work.kind == "copy" else "kernel"
@@ -103,6 +103,9 @@ class _Writer:
             yield self._span(category, event.work.name, row, own) | {"args": args}
             yield self._arrow("f", event.launch.number, row, event.start_ns)
 
+    def _on_device(self) -> Sequence[DeviceEvent]:
+        return [] if self.job.on_cpu else self.recording.device
+
     def _arrow(self, phase: str, number: int, row: tuple[int, int], true_ns: int) -> Event:
         pid, tid = row
         ts = self._at(self.recording.clock.read(true_ns))
@@ -113,7 +116,7 @@ class _Writer:
     def annotations(self) -> Iterator[Event]:
         """Yield annotations as drawn on each stream, a little wider than their kernels."""
         spans: dict[tuple[HostEvent, int], list[DeviceEvent]] = {}
-        for event in self.recording.device:
+        for event in self._on_device():
             above = event.launch.above
             while above is not None:
                 if above.category == "user_annotation":
@@ -137,8 +140,9 @@ class _Writer:
         begin_ns = self.recording.clock.read(self.recording.begin_ns)
         end_ns = max(end for _, end in device + host) + 1_000_000
         ts = self._at(begin_ns)
-        streams = sorted({event.work.stream for event in self.recording.device})
-        rows = [(self.pid, tid, f"thread {tid} (python)") for tid in self.threads.values()]
+        streams = sorted({event.work.stream for event in self._on_device()})
+        threads = sorted({self.threads[event.thread] for event in self.recording.host})
+        rows = [(self.pid, tid, f"thread {tid} (python)") for tid in threads]
         rows += [(self.gpu, stream, f"stream {stream} ") for stream in streams]
         for pid, label in ((self.pid, "CPU"), (self.gpu, f"GPU {self.gpu}")):
             for name, args in (("name", {"name": "python"}), ("labels", {"labels": label})):
