@@ -161,7 +161,7 @@ class Writer(Program):
         """Copy between host and device, on the compute stream."""
         with self.span("aten::copy_", args={"Input Dims": [[num_bytes // 2]]}):
             duration_ns = self.costs.stream_through(num_bytes * 50)
-            work = Work("copy", name, COMPUTE_STREAM, duration_ns)
+            work = Work("copy", name, COMPUTE_STREAM, duration_ns, num_bytes=num_bytes)
             self.launch(work, "cudaMemcpyAsync")
 
     def item(self) -> None:
@@ -175,6 +175,7 @@ class Writer(Program):
                 "Memcpy DtoH (Device -> Pageable)",
                 COMPUTE_STREAM,
                 self.costs.stream_through(0),
+                num_bytes=4,
             )
             self.launch(work, "cudaMemcpyAsync")
             self.add(Sync(COMPUTE_STREAM, self.costs.host(1_500)))

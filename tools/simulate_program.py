@@ -88,6 +88,7 @@ class Work:
     stream: int
     ns: int = 0
     call: Call | None = None
+    num_bytes: int = 0  # of a copy
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,8 @@ def kernel_args(event: DeviceEvent, gpu: int) -> dict[str, Any]:
     """Return what is said of a kernel or copy, whatever it does."""
     where = {"device": gpu, "context": 1, "stream": event.work.stream}
     if event.work.kind == "copy":
-        size = {"bytes": 4, "memory bandwidth (GB/s)": Num("0.002")}
+        pace = event.work.num_bytes / (event.end_ns - event.start_ns)
+        size = {"bytes": event.work.num_bytes, "memory bandwidth (GB/s)": Num(f"{pace:.6f}")}
         return where | {"correlation": event.launch.number} | size
     is_comm = event.work.kind == "comm"
     args: dict[str, Any] = {"queued": 0} | where | {"correlation": event.launch.number}

@@ -2,6 +2,10 @@
 
 What is said of files (TIMES, work, exposure) is on the rank's own clock and of recorded events
 alone; what is said of the job (``true_...``, ``what_if``) is in true time, of all events.
+
+Of an instance, ``transfer_ns``, ``last_rank`` and ``wait_ns`` are what happened; ``seen`` is
+what the files tell of it, by the contract, and what exposure is split by. The two are the same
+where every member has a file that shows it and clocks do not drift.
 """
 
 from __future__ import annotations

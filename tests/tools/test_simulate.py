@@ -234,6 +234,20 @@ def test_windows_begin_some_collectives_apart():
     assert max(lost.values()) == 2
 
 
+def test_less_their_offsets_all_members_end_at_once(job):
+    clock = job.truth["clock"]
+    for instance in job.truth["instances"]:
+        ends = [
+            member["end_ns"] - clock["offsets_ns"][str(member["rank"])]
+            for member in instance["members"]
+            if member["recorded"]
+        ]
+        if clock["exact"]:
+            assert len(set(ends)) <= 1
+        else:  # at most so much in half a minute, of clocks that drift by 20 ppm either way
+            assert max(ends) - min(ends) < 40e-6 * 30e9
+
+
 def test_seconds_apart_and_from_different_quarters():
     job = made("clock_offset", 4, 1)
     offsets = job.truth["clock"]["offsets_ns"]
