@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -35,18 +36,22 @@ class Style:
 SPACED = Style()
 TIGHT = Style(",", ":")
 
+_quoted = lru_cache(maxsize=1 << 14)(json.dumps)  # a trace says few words, and often
+
 
 def encode(value: object, style: Style = SPACED, level: int = 0) -> str:
     """Return a value as JSON text; :class:`Num` verbatim, everything else as ``json`` would."""
-    if isinstance(value, Num):
-        return str(value)
+    if isinstance(value, str):
+        return str(value) if isinstance(value, Num) else _quoted(value)
+    if isinstance(value, int | float):
+        return json.dumps(value)
     if isinstance(value, Mapping):
         pairs = [
-            json.dumps(key) + style.key + encode(item, style, level + 1)
+            _quoted(key) + style.key + encode(item, style, level + 1)
             for key, item in value.items()
         ]
         return _wrap("{}", pairs, style, level)
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, Sequence):
         items = [encode(item, style, level + 1) for item in value]
         return _wrap("[]", items, style, level)
     return json.dumps(value)
@@ -62,7 +67,7 @@ def _wrap(brackets: str, parts: Sequence[str], style: Style, level: int) -> str:
 
 
 def _members(header: Mapping[str, Any], style: Style = SPACED) -> list[str]:
-    return [f"{json.dumps(key)}: {encode(value, style)}" for key, value in header.items()]
+    return [f"{_quoted(key)}: {encode(value, style)}" for key, value in header.items()]
 
 
 # -- libkineto before April 2026: several keys a line, two spaces before every brace --------
