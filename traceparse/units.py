@@ -26,6 +26,7 @@ __all__ = [
     "format_tflop",
     "format_usd",
     "ms_decimals",
+    "num_in_ranges",
     "number_ranges",
     "parse_ranges",
     "rank_ranges",
@@ -165,6 +166,11 @@ def parse_ranges(text: str) -> tuple[int, ...]:
         if found and format_ranges(found) == text:
             return found
     raise ValueError(f"{text[:40]!r}: no ascending ranges of ranks, such as 0-2,5")
+
+
+def num_in_ranges(text: str) -> int:
+    """How many ranks are in what :func:`format_ranges` has written?"""
+    return sum(len(_run_of(run)) for run in text.split(","))
 
 
 def _run_of(text: str) -> range:
