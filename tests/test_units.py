@@ -196,3 +196,39 @@ def test_money_is_written_with_cents_and_below_where_they_matter(usd, text):
 )
 def test_figures_have_four_digits_or_all_before_the_point(value, text):
     assert units.format_figure(value) == text
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text"),
+    [
+        ([0], "0"),
+        (range(8), "0-7"),
+        ([0, 8, 16], "0,8,16"),
+        ([0, 1, 2, 5, 7, 8], "0-2,5,7-8"),
+        (range(10_000), "0-9999"),
+        ([(1 << 20) - 1], "1048575"),
+    ],
+)
+def test_ranges_are_written_and_read_in_full(ranks, text):
+    assert units.format_ranges(ranks) == text
+    assert units.parse_ranges(text) == tuple(ranks)
+
+
+@given(st.sets(st.integers(0, 99), min_size=1))
+def test_any_ranks_come_back(ranks):
+    assert units.parse_ranges(units.format_ranges(sorted(ranks))) == tuple(sorted(ranks))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ",", "-", "1-", "-1", "0-2, 5", " 0", "0\n", "none", "a", "\u0661"),
+        *("5-3", "5-5", "0-2,3", "2,1", "1,1", "0-4,2-6", "007", "0-3,", "1--2", "1-2-3"),
+        *("1048576", "0-1048576", "0-9999999", "99999999999999999999", "0-3,1e3"),
+        ",".join(["0-1048575"] * 50_000),
+    ],
+)
+def test_what_is_no_ranges_is_refused_in_one_short_line(text):
+    with pytest.raises(ValueError, match="no ascending ranges of ranks") as caught:
+        units.parse_ranges(text)
+    assert len(str(caught.value)) < 120

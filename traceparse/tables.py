@@ -80,6 +80,9 @@ _STEP = Column(
 )
 _AS_JSON = "as JSON, as the trace has it; null where not recorded, or longer than 4,096 bytes"
 
+_DIMS = Column("input_dims", TEXT, "", f"sizes of the inputs, {_AS_JSON}")
+_TYPES = Column("input_types", TEXT, "", f"types of the inputs, {_AS_JSON}")
+
 _DEVICE_EVENTS = (
     _START,
     _END,
@@ -101,6 +104,11 @@ _DEVICE_EVENTS = (
     Column("bytes", pa.int64(), "byte", "its least traffic, on its first kernel", "work"),
 )
 
+
+def _ranked(*told: tuple[str, pa.DataType, str, str]) -> tuple[Column, ...]:
+    return tuple(Column(*each, "rank") for each in told)
+
+
 TIMES_COLUMNS = tuple(
     Column(name, pa.int64(), "ns", meaning, "rank")
     for name, meaning in (
@@ -118,30 +126,27 @@ TIMES_COLUMNS = tuple(
     )
 )
 
-_CALL_COLUMNS = tuple(
-    Column(name, kind, unit, meaning, "rank")
-    for name, kind, unit, meaning in (
-        ("start_ns", pa.int64(), "ns", _START.meaning),
-        ("end_ns", pa.int64(), "ns", _END.meaning),
-        ("launched_ns", pa.int64(), "ns", "when the host launched it; null where unknown"),
-        ("step", pa.int64(), "", _STEP.meaning),
-        ("stream", pa.uint64(), "", "stream number or handle; null where absent or -1"),
-        ("name", TEXT, "", _NAME.meaning),
-        ("collective", TEXT, "", "which one, as torch names it; null: some communication"),
-        ("dtype", TEXT, "", "type of the elements, as torch names it; null where unknown"),
-        ("in_elements", pa.int64(), "", "elements this rank gives; null where unknown"),
-        ("out_elements", pa.int64(), "", "elements this rank gets; null where unknown"),
-        ("message_bytes", pa.int64(), "byte", "its size as nccl-tests count it; null unknown"),
-        ("group", TEXT, "", "name of the process group; null where unknown"),
-        ("group_ranks", TEXT, "", "all ranks of the group, as 0-3,8; null where unknown"),
-        ("group_size", pa.int64(), "", "how many ranks the group has; null where unknown"),
-        ("sequence", pa.uint64(), "", "the group's count of its calls; null where unknown"),
-        ("comms_id", pa.uint64(), "", "id of the call, the same on all ranks; null unknown"),
-        ("source", pa.int64(), "", "rank that a receive is from; null for all else"),
-        ("destination", pa.int64(), "", "rank that a send is to; null for all else"),
-        ("told_by", TEXT, "", "what told it: kernel, operator, span or name"),
-        ("is_partial", pa.bool_(), "", "sizes may be those of one of several calls in it"),
-    )
+_CALL_COLUMNS = _ranked(
+    ("start_ns", pa.int64(), "ns", _START.meaning),
+    ("end_ns", pa.int64(), "ns", _END.meaning),
+    ("launched_ns", pa.int64(), "ns", "when the host launched it; null where unknown"),
+    ("step", pa.int64(), "", _STEP.meaning),
+    ("stream", pa.uint64(), "", "stream number or handle; null where absent or -1"),
+    ("name", TEXT, "", _NAME.meaning),
+    ("collective", TEXT, "", "which one, as torch names it; null: some communication"),
+    ("dtype", TEXT, "", "type of the elements, as torch names it; null where unknown"),
+    ("in_elements", pa.int64(), "", "elements this rank gives; null where unknown"),
+    ("out_elements", pa.int64(), "", "elements this rank gets; null where unknown"),
+    ("message_bytes", pa.int64(), "byte", "its size as nccl-tests count it; null unknown"),
+    ("group", TEXT, "", "name of the process group; null where unknown"),
+    ("group_ranks", TEXT, "", "all ranks of the group, as 0-3,8; null where unknown"),
+    ("group_size", pa.int64(), "", "how many ranks the group has; null where unknown"),
+    ("sequence", pa.uint64(), "", "the group's count of its calls; null where unknown"),
+    ("comms_id", pa.uint64(), "", "id of the call, the same on all ranks; null unknown"),
+    ("source", pa.int64(), "", "rank that a receive is from; null for all else"),
+    ("destination", pa.int64(), "", "rank that a send is to; null for all else"),
+    ("told_by", TEXT, "", "what told it: kernel, operator, span or name"),
+    ("is_partial", pa.bool_(), "", "sizes may be those of one of several calls in it"),
 )
 
 
@@ -162,8 +167,7 @@ TABLES = _by_name(
         "one operator run on the host",
         (
             *(_START, _END, _NAME, _CATEGORY, _PID, _TID, _EXTERNAL_ID),
-            Column("input_dims", TEXT, "", f"sizes of the inputs, {_AS_JSON}"),
-            Column("input_types", TEXT, "", f"types of the inputs, {_AS_JSON}"),
+            *(_DIMS, _TYPES),
             Column("concrete_inputs", TEXT, "", f"values of inputs, {_AS_JSON}"),
             Column(
                 "sequence_number",
@@ -183,8 +187,8 @@ TABLES = _by_name(
     Table(
         "annotations",
         "one named range on the host: steps, record_function, gloo collectives, Python's calls "
-        "that recompute",
-        (_START, _END, _NAME, _CATEGORY, _PID, _TID, _RANK),
+        "that recompute. Inputs are kept of collectives only",
+        (_START, _END, _NAME, _CATEGORY, _PID, _TID, _DIMS, _TYPES, _RANK),
     ),
     Table(
         "collective_args",
@@ -236,30 +240,20 @@ TABLES = _by_name(
         "files",
         "one trace file, and what became of it",
         (
-            Column("path", pa.string(), "", "as given or found", "rank"),
+            *_ranked(("path", pa.string(), "", "as given or found")),
             _RANK,
-            Column("rank_source", pa.string(), "", "how the rank is known", "rank"),
-            Column("layout", pa.string(), "", "which writer's layout the file has", "rank"),
-            Column("bytes", pa.int64(), "byte", "size on disk", "rank"),
-            Column("events", pa.int64(), "", "elements of traceEvents", "rank"),
-            Column(
-                "skipped", pa.map_(pa.string(), pa.int64()), "", "not kept, by reason", "rank"
-            ),
-            Column(
-                "repaired", pa.map_(pa.string(), pa.int64()), "", "repaired, by reason", "rank"
-            ),
-            Column("truncated", pa.bool_(), "", "the end of the file is missing", "rank"),
-            Column("time_resolution_ns", pa.int64(), "ns", "1000 or 1; null unknown", "rank"),
-            Column("gpu_events", pa.int64(), "", "device events of an accelerator", "rank"),
-            Column(
-                "launches_without_gpu_event",
-                pa.int64(),
-                "",
-                "launches that left no trace",
-                "rank",
-            ),
-            Column(
-                "gpu_events_without_launch", pa.int64(), "", "not launched in the file", "rank"
+            *_ranked(
+                ("rank_source", pa.string(), "", "how the rank is known"),
+                ("layout", pa.string(), "", "which writer's layout the file has"),
+                ("bytes", pa.int64(), "byte", "size on disk"),
+                ("events", pa.int64(), "", "elements of traceEvents"),
+                ("skipped", pa.map_(pa.string(), pa.int64()), "", "not kept, by reason"),
+                ("repaired", pa.map_(pa.string(), pa.int64()), "", "repaired, by reason"),
+                ("truncated", pa.bool_(), "", "the end of the file is missing"),
+                ("time_resolution_ns", pa.int64(), "ns", "1000 or 1; null unknown"),
+                ("gpu_events", pa.int64(), "", "device events of an accelerator"),
+                ("launches_without_gpu_event", pa.int64(), "", "launches that left no trace"),
+                ("gpu_events_without_launch", pa.int64(), "", "not launched in the file"),
             ),
         ),
     ),
@@ -267,10 +261,12 @@ TABLES = _by_name(
         "notes",
         "something repaired, skipped, assumed or unknown",
         (
-            Column("code", pa.string(), "", "stable name, for programs", "rank"),
-            Column("message", pa.string(), "", "one line, for people", "rank"),
+            *_ranked(
+                ("code", pa.string(), "", "stable name, for programs"),
+                ("message", pa.string(), "", "one line, for people"),
+            ),
             _RANK,
-            Column("file", pa.string(), "", "file it is about; null: the run", "rank"),
+            *_ranked(("file", pa.string(), "", "file it is about; null: the run")),
         ),
     ),
 )

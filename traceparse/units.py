@@ -8,6 +8,7 @@ means "a little".
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 __all__ = [
@@ -20,11 +21,14 @@ __all__ = [
     "format_ns",
     "format_number_of",
     "format_percent",
+    "format_ranges",
     "format_ratio",
     "format_tflop",
     "format_usd",
     "ms_decimals",
+    "num_in_ranges",
     "number_ranges",
+    "parse_ranges",
     "rank_ranges",
 ]
 
@@ -33,6 +37,8 @@ _NS_PER_MS = 1_000_000
 _BYTES_PER_MB = 1_000_000
 _RANGES_WIDTH = 80
 _TERA = 1e12
+_RANGES = re.compile(r"\d{1,7}(?:-\d{1,7})?(?:,\d{1,7}(?:-\d{1,7})?)*", re.ASCII)
+_MOST_RANKS = 1 << 20  # more than anybody has
 
 
 def ms_decimals(largest_ns: int) -> int:
@@ -136,6 +142,40 @@ def number_ranges(runs: Sequence[range]) -> str:
 
     most = min(len(runs), _RANGES_WIDTH)
     return next(first(num) for num in range(most, -1, -1) if len(first(num)) <= _RANGES_WIDTH)
+
+
+def format_ranges(ranks: Sequence[int]) -> str:
+    """Write sorted ranks in full, for programs: ``0-2,5``; :func:`parse_ranges` reads it."""
+    return ",".join(map(_run_text, _runs(ranks)))
+
+
+def parse_ranges(text: str) -> tuple[int, ...]:
+    """Read what :func:`format_ranges` writes, and nothing else.
+
+    Raises
+    ------
+    ValueError
+        It does not: ranks are out of order or twice, or above what anybody has.
+    """
+    runs = [*map(_run_of, text.split(","))] if _RANGES.fullmatch(text) else []
+    ends = [-1, *(run[-1] if run else -1 for run in runs)]
+    if ends[-1] < _MOST_RANKS and all(
+        run and run.start > end for run, end in zip(runs, ends, strict=False)
+    ):
+        found = tuple(rank for run in runs for rank in run)
+        if found and format_ranges(found) == text:
+            return found
+    raise ValueError(f"{text[:40]!r}: no ascending ranges of ranks, such as 0-2,5")
+
+
+def num_in_ranges(text: str) -> int:
+    """How many ranks are in what :func:`format_ranges` has written?"""
+    return sum(len(_run_of(run)) for run in text.split(","))
+
+
+def _run_of(text: str) -> range:
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
 
 
 def _fixed(numerator: int, denominator: int, decimals: int) -> str:

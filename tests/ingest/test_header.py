@@ -163,3 +163,45 @@ def test_texts_that_have_no_utf8_get_one():
     )
     assert header.devices == ({"name": "y?"},)
     assert (header.backend, header.device_names) == ("x?", ("y?",))
+
+
+def groups_of(*told):
+    found = [{"pg_name": name, "ranks": ranks} for name, ranks in told]
+    return read_header({"distributedInfo": {"pg_config": found}}).groups
+
+
+def test_groups_have_all_their_ranks():
+    told = [
+        ("0", list(range(10_000))),
+        ("dp", [16, 0, 8]),
+        ("on demand", "[0, 1]"),
+        (7, [3]),  # a number, as nightlies of 2.3 had
+    ]
+    assert groups_of(*told) == {"0": "0-9999", "dp": "0,8,16", "on demand": "0-1", "7": "3"}
+
+
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        *(None, [], "", "[]", "[0, 1, ..., 9]", "[0, 1, ...]", "[0 1]", "[0,,1]", "[-1]"),
+        *([0, 0], [True], [1.0], ["1"], [-1], [1 << 20], 3, {"0": 1}, "[99999999]"),
+    ],
+)
+def test_groups_whose_ranks_are_odd_are_left_out(ranks):
+    assert groups_of(("a", ranks), ("b", [1])) == {"b": "1"}
+
+
+def test_names_of_groups_that_say_nothing():
+    told = [("", [1]), (None, [1]), (True, [1]), ("x" * 257, [1]), (1 << 64, [1])]
+    assert groups_of(*told) == {}
+    assert groups_of(("a", [1]), ("a", [1]), ("b", [2]), ("b", [3]), ("b", [2])) == {"a": "1"}
+    odd: object
+    for odd in (None, {}, "x", [None, [], "a", {}]):
+        assert read_header({"distributedInfo": {"pg_config": odd}}).groups == {}
+
+
+def test_groups_have_an_end():
+    assert len(groups_of(*((str(n), [n]) for n in range(9999)))) == 4096
+    wide = list(range(0, 200_000, 2))
+    found = groups_of(*((str(n), wide) for n in range(9)), ("last", [1]))
+    assert set(found) == {"0", "last"}

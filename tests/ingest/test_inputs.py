@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traceparse
-from tests.traces import BASE_NS, kernel, launch, op, write
+from tests.traces import BASE_NS, annotation, kernel, launch, op, write
 from traceparse.ingest import is_built, native, read_trace, store, trace
 from traceparse.ingest.scan import scan
 
@@ -70,13 +70,37 @@ def test_events_without_arguments_have_nulls(tmp_path):
     assert ops_with(tmp_path, "{}", "null", nulls) == [NOTHING] * 3
 
 
-def test_only_operators_have_them(tmp_path):
+def test_only_operators_and_collectives_have_them(tmp_path):
     inputs = {"Input Dims": [[1]], "Sequence number": 3}
     events = [kernel(1, 1, **inputs), {**launch(2, correlation=1), "args": inputs}, op(3, 1)]
     tables = read_trace(write(tmp_path / "rank0.json", events)).tables
     assert set(COLUMNS) <= set(tables["ops"].column_names)
     for name, table in tables.items():
-        assert name == "ops" or not set(COLUMNS) & set(table.column_names)
+        if name not in ("ops", "annotations"):
+            assert not set(COLUMNS) & set(table.column_names)
+
+
+def test_annotations_of_collectives_keep_what_they_were_given(tmp_path):
+    inputs = {"Input Dims": [[3, 4]], "Input type": ["float"], "Concrete Inputs": [""]}
+    long = {"Input Dims": [[1] * 4096], "Input type": ["float"]}
+    events = [
+        annotation(1, 1, "gloo:all_reduce", **inputs),
+        annotation(2, 1, "mine", **inputs),
+        annotation(3, 1, "mpi:broadcast", **{"Input dims": [5], "Input type": None}),
+        annotation(4, 1, "nccl:all_to_all", **long),
+        annotation(5, 1, "gloo:barrier"),
+        annotation(0, 1, "gloo:never"),
+        op(6, 1),
+    ]
+    table = read_trace(write(tmp_path / "rank0.json", events)).tables["annotations"]
+    rows = table.select(["name", "input_dims", "input_types"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        ("gloo:all_reduce", "[[3, 4]]", '["float"]'),
+        ("mine", None, None),
+        ("mpi:broadcast", "[5]", None),
+        ("nccl:all_to_all", None, '["float"]'),
+        ("gloo:barrier", None, None),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,13 @@ from traceparse.ingest.header import Header
 from traceparse.ingest.health import LOSSES, FileHealth
 from traceparse.ingest.kept import Kept
 from traceparse.ingest.native import engine, is_built
-from traceparse.ingest.routes import FRAME, STEP_MARK
+from traceparse.ingest.ranks import ranks_text
+from traceparse.ingest.routes import CALL_MARKS, FRAME, STEP_MARK
 from traceparse.ingest.source import find, path_text
 from traceparse.ingest.trace import RankTrace, read_trace, read_traces
 
 __all__ = [
+    "CALL_MARKS",
     "FRAME",
     "LOSSES",
     "STEP_MARK",
@@ -22,6 +24,7 @@ __all__ = [
     "find",
     "is_built",
     "path_text",
+    "ranks_text",
     "read_trace",
     "read_traces",
 ]

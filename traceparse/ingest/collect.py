@@ -20,10 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest.calls import call_args
-from traceparse.ingest.decode import Args, Event, decode_args, kept_text
+from traceparse.ingest.decode import NO_ARGS, Args, Event, decode_args, kept_text
 from traceparse.ingest.kept import Kept
 from traceparse.ingest.numbers import LIMIT, UNUSABLE, nanoseconds, unsigned
 from traceparse.ingest.routes import (
+    CALL_MARKS,
     EXTRAS,
     LEGACY,
     SKIP,
@@ -174,6 +175,7 @@ class Collector:
         self.repaired.update(repaired)
         self.unfinished += sum(a.finished is False for a in args)
         if table == "annotations":
+            self._add_inputs_of_calls(group, args)
             return
         self.add_calls(
             table,
@@ -199,6 +201,18 @@ class Collector:
                     for event, a in zip(group, args, strict=True)
                 ),
             )
+
+    def _add_inputs_of_calls(self, group: Sequence[Event], args: Sequence[Args]) -> None:
+        """Add what collectives were given, of annotations: all that tells it of gloo's."""
+        own = [
+            a if event.name.startswith(CALL_MARKS) else NO_ARGS
+            for event, a in zip(group, args, strict=True)
+        ]
+        self.store.append_texts(
+            "annotations",
+            input_dims=(kept_text(a.input_dims, a.input_dims_old) for a in own),
+            input_types=(kept_text(a.input_types) for a in own),
+        )
 
     def _add_inputs(self, args: Sequence[Args]) -> None:
         """Add what operators were given, and what pairs backward with forward."""

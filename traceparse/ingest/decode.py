@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 __all__ = [
+    "NO_ARGS",
     "Args",
     "Event",
     "decode_args",
@@ -72,7 +73,7 @@ _block = msgspec.json.Decoder(list[Event])
 _event = msgspec.json.Decoder(Event)
 _all_args = msgspec.json.Decoder(list[Args | None])
 _one_args = msgspec.json.Decoder(Args | None)
-_NO_ARGS = Args()
+NO_ARGS = Args()
 _DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -127,12 +128,12 @@ def decode_args(events: Sequence[Event]) -> tuple[list[Args], Counter[str]]:
         found = _all_args.decode(b"[" + b",".join(texts) + b"]")
     except _DAMAGE:
         return [_args_of(text, repaired) for text in texts], repaired
-    return [args or _NO_ARGS for args in found], repaired
+    return [args or NO_ARGS for args in found], repaired
 
 
 def _args_of(text: bytes, repaired: Counter[str]) -> Args:
     try:
-        return _one_args.decode(text) or _NO_ARGS
+        return _one_args.decode(text) or NO_ARGS
     except _DAMAGE:
         return _odd_args(bytes(text), repaired)
 
@@ -143,9 +144,9 @@ def _odd_args(text: bytes, repaired: Counter[str]) -> Args:
     try:
         found = json.loads(words, parse_float=str, strict=False)
     except (ValueError, RecursionError):  # the block's decoder skips deeper than Python reads
-        return _NO_ARGS
+        return NO_ARGS
     if not isinstance(found, dict):
-        return _NO_ARGS
+        return NO_ARGS
     return Args(
         correlation=_scalar(found.get("correlation")),
         external_id=_scalar(found.get("External id")),

@@ -14,6 +14,7 @@ from typing import Any
 
 from traceparse.ingest.decode import text_of
 from traceparse.ingest.numbers import LIMIT, unsigned
+from traceparse.ingest.ranks import MOST_RANKS, ranks_text
 
 __all__ = ["Header", "read_header", "who"]
 
@@ -26,7 +27,9 @@ _MOST_DEVICES = 64
 _FACTS = ("model_flop_per_step", "params", "tokens_per_step", "num_threads")
 _INT64 = 1 << 63
 _LARGEST_FACT = 10**30  # nobody has as many FLOP in a step
-_MOST_RANKS = 1 << 20  # more than anybody has; a claim above it is not believed
+_MOST_GROUPS = 1 << 12
+_LONGEST_GROUP = 256  # letters of a name
+_MOST_LETTERS = 1 << 20  # of the ranks of all groups
 _RANK_IN_NAME = re.compile(r"(?<![a-z])(?:rank|worker)[-_. ]?(\d{1,7})(?!\d)", re.IGNORECASE)
 
 
@@ -36,7 +39,8 @@ class Header:
 
     ``base_ns`` is what the file's times count from, as Unix nanoseconds. ``devices`` are the
     entries of ``deviceProperties``, as far as anything is made of them; ``facts`` are whole
-    numbers above 0 that :func:`traceparse.profile` was told of the job.
+    numbers above 0 that :func:`traceparse.profile` was told of the job. ``groups`` maps names
+    of process groups to all their ranks, as :func:`traceparse.units.parse_ranges` reads them.
     """
 
     rank: int | None
@@ -47,6 +51,7 @@ class Header:
     trace_id: str | None = None
     devices: tuple[Mapping[str, Any], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_header(found: Mapping[str, Any]) -> Header:
@@ -58,14 +63,15 @@ def read_header(found: Mapping[str, Any]) -> Header:
     devices = devices if isinstance(devices, list) else []
     devices = [device for device in devices if isinstance(device, dict)]
     return Header(
-        rank=_number(job.get("rank"), below=_MOST_RANKS),
-        world_size=_number(job.get("world_size"), below=_MOST_RANKS + 1) or None,
+        rank=_number(job.get("rank"), below=MOST_RANKS),
+        world_size=_number(job.get("world_size"), below=MOST_RANKS + 1) or None,
         backend=(text_of(backend) or None) if isinstance(backend, str) else None,
         base_ns=_number(found.get("baseTimeNanoseconds"), below=LIMIT),
         device_names=tuple(text_of(device.get("name") or None) or "" for device in devices),
         trace_id=text_of(found.get("trace_id") or None),
         devices=tuple(map(_properties, devices[:_MOST_DEVICES])),
         facts=_facts(found.get("traceparse")),
+        groups=_groups(job.get("pg_config")),
     )
 
 
@@ -94,6 +100,33 @@ def _is_kept(value: object) -> bool:
     if isinstance(value, str):
         return len(value) <= _LONGEST_PROPERTY
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _INT64
+
+
+def _groups(told: object) -> dict[str, str]:
+    """Read the ranks of process groups; a name that two of them have says nothing."""
+    found: dict[str, str] = {}
+    seen: set[str] = set()
+    num_letters = 0
+    for group in told[:_MOST_GROUPS] if isinstance(told, list) else ():
+        name = _name(group.get("pg_name")) if isinstance(group, dict) else None
+        ranks = ranks_text(group.get("ranks")) if name else None
+        if name is None or ranks is None:
+            continue
+        if name in seen and found.get(name) != ranks:
+            found.pop(name, None)
+        elif name not in seen and num_letters + len(ranks) <= _MOST_LETTERS:
+            found[name] = ranks
+            num_letters += len(ranks)
+        seen.add(name)
+    return found
+
+
+def _name(value: object) -> str | None:
+    """Write the name of a group, which was a number once."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    name = str(text_of(value)) if isinstance(value, str) or abs(value) < _INT64 else ""
+    return name if 0 < len(name) <= _LONGEST_GROUP else None
 
 
 def _facts(told: object) -> dict[str, int]:

@@ -23,7 +23,7 @@ from traceparse.errors import UsageError
 from traceparse.ingest.calls import call_args
 from traceparse.ingest.collect import Collector, device_of, label_of
 from traceparse.ingest.numbers import UNUSABLE
-from traceparse.ingest.routes import Route, depends_on_event, route, route_of_event
+from traceparse.ingest.routes import CALL_MARKS, Route, depends_on_event, route, route_of_event
 from traceparse.ingest.store import Int32s
 from traceparse.intervals import Int64s
 
@@ -170,6 +170,9 @@ class NativeEngine:
         self._epoch = collector.store.epoch
         self._columns: dict[tuple[str, str], _Lookup] = {}  # ids in the store, by column
         self._moves: dict[Route, _Lookup] = {}  # of ways that a name may change
+        self._call_marks = _Lookup(
+            lambda names: [str(name).startswith(CALL_MARKS) for name in names], none=0
+        )
         self._last_name = ""
 
     def take(self, text: bytes) -> Taken:
@@ -258,7 +261,7 @@ class NativeEngine:
         self._values.clear()
         self._raws.clear()
         self._ways.clear()
-        for lookup in (*self._columns.values(), *self._moves.values()):
+        for lookup in (*self._columns.values(), *self._moves.values(), self._call_marks):
             lookup.forget()
 
     def _by_way(self, rows: Rows) -> dict[Route, Int64s]:
@@ -305,6 +308,7 @@ class NativeEngine:
             return
         collector.unfinished += int(np.count_nonzero(flags & _UNFINISHED))
         if table == "annotations":
+            self._add_inputs_of_calls(rows, order)
             return
         calls = np.flatnonzero(flags & _IS_CALL).tolist()
         collector.add_calls(
@@ -328,6 +332,17 @@ class NativeEngine:
                 collective=ids("collective", rows.collectives[order]),
                 device=self._devices(table, devices),
             )
+
+    def _add_inputs_of_calls(self, rows: Rows, order: Int64s) -> None:
+        """Add what collectives were given, of annotations: all that tells it of gloo's."""
+        names = rows.names[order]
+        is_call = self._call_marks.of(names, self._values) == 1
+        raws = partial(self._ids, "annotations", values=self._raws)
+        self._collector.store.append(
+            "annotations",
+            input_dims=raws("input_dims", np.where(is_call, rows.dims[order], -1)),
+            input_types=raws("input_types", np.where(is_call, rows.types[order], -1)),
+        )
 
     def _add_inputs(self, rows: Rows, order: Int64s, flags: npt.NDArray[np.uint8]) -> None:
         """Add what operators were given, and what pairs backward with forward."""

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 __all__ = [
+    "CALL_MARKS",
     "EXTRAS",
     "FRAME",
     "LEGACY",
@@ -21,6 +22,7 @@ EXTRAS = frozenset({"python_functions", "counters"})
 
 SKIP, LEGACY = "skip", "legacy"
 STEP_MARK: Final = "ProfilerStep"
+CALL_MARKS: Final = ("gloo:", "mpi:", "nccl:", "xccl:")  # annotations around collectives
 FRAME: Final = "python_function"  # the category of Python calls
 # in which torch repeats a forward: torch/utils/checkpoint.py(1500): recompute_fn
 _CHECKPOINT_FILE = "torch/utils/checkpoint.py("

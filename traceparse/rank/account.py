@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceparse.intervals import (
+    EMPTY,
     Int64s,
     Intervals,
     clip,
@@ -19,8 +20,9 @@ from traceparse.intervals import (
 from traceparse.rank.classify import COMM, COMPUTE, COPY, Kinds
 from traceparse.rank.times import Times
 
-__all__ = ["Account"]
+__all__ = ["MOST_EXPOSED", "Account"]
 
+MOST_EXPOSED = 1 << 20  # intervals of communication alone, of a device; there are some thousand
 _KINDS = (COMPUTE, COMM, COPY)
 
 
@@ -48,6 +50,8 @@ class Account:
         self._num_passed = 0  # cuts
         self._swept_ns: int | None = None  # up to where all is accounted for
         self._reach_ns = dict.fromkeys(_KINDS, 0)  # until when what has begun goes on
+        self._exposed: list[Intervals] = []
+        self._num_exposed = 0
 
     def add(self, starts: Int64s, ends: Int64s, kinds: Kinds) -> None:
         """Add work, in order of start, none of it before what was added last."""
@@ -89,12 +93,22 @@ class Account:
             exposed_comm=difference(comm, compute),
             exposed_copy=difference(copy, union(comm, compute)),
         )
+        self._num_exposed += sets.exposed_comm.starts.size
+        if self._num_exposed <= MOST_EXPOSED:
+            self._exposed.append(sets.exposed_comm)
         passed = slice(self._num_passed, int(np.searchsorted(self._cuts, until_ns, "right")))
         cuts = self._cuts[passed]
         before = [covered_before(part, cuts) for part in sets]
         self._before[:, passed] = self._totals + np.array(before)
         self._totals[:, 0] += [length(part) for part in sets]
         self._num_passed = passed.stop
+
+    @property
+    def exposed(self) -> Intervals | None:
+        """When comm runs and compute does not; ``None`` if nobody could keep as many."""
+        if self._num_exposed > MOST_EXPOSED:
+            return None
+        return from_spans(*map(np.concatenate, zip(EMPTY, *self._exposed, strict=True)))
 
     def times(self, start_ns: int, end_ns: int) -> Times:
         """Account for every nanosecond of ``[start_ns, end_ns)``, both of them cuts."""

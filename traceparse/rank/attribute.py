@@ -33,6 +33,7 @@ OP_COLUMNS = ("start_ns", "end_ns", *CALL_COLUMNS, "sequence_number", "forward_t
 
 _ENGINE = "autograd::engine::evaluate_function: "
 _CHECKPOINT = "CheckpointFunctionBackward"
+_RECORDER = "record_param_comms"  # around a collective, with all that is known of it
 _DETACHES = ("aten::detach", "detach")
 
 _FIELDS = (
@@ -57,12 +58,15 @@ class Attributed(NamedTuple):
     ``operators`` has the place of the innermost operator around each, ``owners`` that of the
     innermost countable one, ``NOTHING`` where there is none. ``counts`` are operators whose
     work counts; ``is_missed`` those that worked and could not be counted. ``is_in_frame`` is
-    what Python's stack says to be recomputation, where it was recorded.
+    what Python's stack says to be recomputation, where it was recorded. ``recorders`` and
+    ``marks`` have the places of what tells of a collective, of events that communicate.
     """
 
     rows: Rows
     operators: Int64s
     owners: Int64s
+    recorders: Int64s
+    marks: Int64s
     counts: Bools
     is_recompute: Bools
     is_in_frame: Bools
@@ -112,18 +116,24 @@ class Attribution:
             flags=flags[kept],
         )
 
-    def add_frames(self, frames: ArrowTable, threads: npt.NDArray[np.int32]) -> None:
-        """Add Python's calls that repeat a forward: rows of ``annotations``."""
-        ends = frames["end_ns"].to_numpy()
+    def add_spans(
+        self,
+        spans: ArrowTable,
+        threads: npt.NDArray[np.int32],
+        rows: Int64s,
+        flag: np.uint16,
+    ) -> None:
+        """Add what is no operator: rows of ``annotations``, and what they are."""
+        ends = spans["end_ns"].to_numpy()
         self._rows.add(
             ends.size,
             thread=threads,
-            start=frames["start_ns"].to_numpy(),
+            start=spans["start_ns"].to_numpy(),
             order=-ends,
-            row=NOTHING,
+            row=rows,
             end=ends,
             call=NOTHING,
-            flags=int(Is.FRAME),
+            flags=int(flag),
         )
 
     def add_events(
@@ -176,6 +186,8 @@ class Attribution:
             rows=tree.rows,
             operators=tree.operators,
             owners=tree.owners,
+            recorders=tree.recorders,
+            marks=tree.marks,
             counts=tree.counts(has_worked),
             is_recompute=tree.is_recompute,
             is_in_frame=tree.is_in_frame,
@@ -214,6 +226,7 @@ def _flags_of_names(names: pa.Array) -> npt.NDArray[np.uint16]:
     for flag, told in (
         (Is.ENGINE, engine),
         (Is.CHECKPOINT, pc.and_(engine, pc.match_substring(names, _CHECKPOINT))),
+        (Is.RECORDER, pc.equal(names, _RECORDER)),
         (Is.DETACH, pc.is_in(names, pa.array(_DETACHES))),
     ):
         flags[told.to_numpy(zero_copy_only=False)] |= flag

@@ -20,6 +20,7 @@ from traceparse.intervals import Int64s
 from traceparse.ordered import Ordered
 from traceparse.rank.account import Account
 from traceparse.rank.classify import COMPUTE, COPY
+from traceparse.rank.collectives import Collectives
 from traceparse.rank.counted import OperatorWork, StepWork
 from traceparse.rank.counts import Count
 from traceparse.rank.doubts import doubts
@@ -122,6 +123,7 @@ class _Passage:
         self._counts = [Count() for _ in self._names]
         self._segments = Segments(steps)
         self._bounds = StepBounds(steps, self._segments, len(self._names))
+        self._collectives = Collectives(trace, len(self._names))
         on_host = not trace.kept["device_events"].num_rows
         self._owners = Owners(on_host=on_host)
         self._owners.add_launches(trace.kept["launches"])
@@ -130,17 +132,19 @@ class _Passage:
         else:
             self._see_devices(trace)
         self._see_launches()
-        self._owners.add_frames(trace.kept["annotations"])
+        self._owners.add_spans(trace.kept["annotations"])
         self._owners.add_ops(trace.kept["ops"])
         self.tally = Tally(
             self._owners.signatures, self._segments, len(self._names), on_host=on_host
         )
         for attributed in self._owners.parts():
             self.tally.add(attributed)
+            self._collectives.add_attributed(attributed)
         self.tally.finish()
 
     def notes(self, health: FileHealth) -> Iterator[Note]:
         """Say what of its work is doubtful; of a trace that tells none, the run says that."""
+        yield from self._collectives.notes(health)
         if self._owners.has_shapes:
             yield from self.tally.notes(health.rank, health.path)
 
@@ -169,7 +173,8 @@ class _Passage:
                 "kind": work.kinds,
             }
             self.spans.add(work.starts.size, **facts)
-            self._owners.add_events(work, **facts)
+            self._owners.add_events(work, row=work.rows, **facts)
+            self._collectives.add(work)
             for device, rows in groups(work.devices):
                 self._counts[device].add(
                     work.starts[rows], work.ends[rows], work.is_kernel[rows]
@@ -179,6 +184,7 @@ class _Passage:
         (count,) = self._counts
         for work in host_work(trace):
             self.spans.add(work.starts.size, start=work.starts, end=work.ends, kind=work.kinds)
+            self._collectives.add(work)
             self._bounds.add(
                 work.starts,
                 devices=work.devices,
@@ -194,6 +200,7 @@ class _Passage:
             is_linked = linked.launched_ns != UNLINKED
             rows = linked.events[is_linked]
             self._owners.add_linked(linked)
+            self._collectives.add_linked(linked)
             self._bounds.add(
                 linked.launched_ns[is_linked],
                 devices=rows["device"],
@@ -213,8 +220,13 @@ class _Passage:
         cuts = [_cuts(count, own) for count, own in zip(self._counts, bounds, strict=True)]
         accounts = _accounts(cuts, self.spans)
         counted = _accounts(cuts, self.tally.spans)
+        calls = self._collectives.tables(self._steps)
         found = [
-            self._device(place, account, _counted(counted[place]), bounds[place])
+            replace(
+                self._device(place, account, _counted(counted[place]), bounds[place]),
+                calls=calls[place],
+                exposed=self._collectives.exposed(account),
+            )
             for place, account in enumerate(accounts)
         ]
         return tuple(

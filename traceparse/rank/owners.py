@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceparse.ingest import FRAME, Kept
+from traceparse.ingest import CALL_MARKS, FRAME, Kept
 from traceparse.rank.attribute import OP_COLUMNS, Attributed, Attribution
 from traceparse.rank.link import UNLINKED, Linked, Links
 from traceparse.rank.rows import rows_where
 from traceparse.rank.signatures import Signatures
 from traceparse.rank.threads import Threads
+from traceparse.rank.tree import Is
 from traceparse.rank.works import Work, keys_of
 
 __all__ = ["Owners"]
 
 _LAUNCH_COLUMNS = ("correlation", "external_id", "start_ns", "name", "pid", "tid")
+_SPAN_COLUMNS = ("start_ns", "end_ns", "name", "category", "pid", "tid")
 
 
 class Owners:
@@ -70,13 +73,19 @@ class Owners:
             flags=events["flags"],
         )
 
-    def add_frames(self, annotations: Kept) -> None:
-        """Add what repeats a forward, as far as Python's stacks were recorded."""
-        for part in annotations.parts("start_ns", "end_ns", "category", "pid", "tid"):
+    def add_spans(self, annotations: Kept) -> None:
+        """Add what repeats a forward, if stacks were recorded, and marks of collectives."""
+        done = 0
+        for part in annotations.parts(*_SPAN_COLUMNS):
             is_frame = rows_where(part, "category", lambda texts: pc.equal(texts, FRAME))
-            if is_frame.any():
-                frames = part.filter(pa.array(is_frame))
-                self._attribution.add_frames(frames, self._threads.of(frames))
+            is_mark = rows_where(part, "name", _are_marks)
+            for flag, are_such in ((Is.FRAME, is_frame), (Is.MARK, is_mark)):
+                if are_such.any():
+                    spans = part.filter(pa.array(are_such))
+                    rows = done + np.flatnonzero(are_such)
+                    threads = self._threads.of(spans)
+                    self._attribution.add_spans(spans, threads, rows, flag)
+            done += part.num_rows
 
     def add_ops(self, ops: Kept) -> None:
         """Add all operators."""
@@ -90,3 +99,7 @@ class Owners:
         for linked in self._pairs.parts():
             self.add_linked(linked)
         yield from self._attribution.parts()
+
+
+def _are_marks(names: pa.Array) -> pa.Array:
+    return pc.match_substring_regex(names, rf"^(?:{'|'.join(CALL_MARKS)})")

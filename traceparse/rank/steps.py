@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.errors import InputError
@@ -29,6 +30,7 @@ __all__ = [
     "first_steps",
     "markers",
     "past_belief",
+    "step_numbers",
 ]
 
 MOST_DEVICE_STEPS = 1 << 16  # nobody profiles more; each is a row of the report
@@ -120,6 +122,15 @@ def first_steps(steps: Sequence[Marker], launched_ns: Int64s) -> Int64s:
     rows, at = segments.find(launched_ns)
     found[rows] = step_of[at]
     return found
+
+
+def step_numbers(steps: Sequence[Marker], launched_ns: Int64s) -> pa.Array:
+    """Return the number of the step that launched each event; null for none."""
+    numbered = [step for step in steps if step.step is not None]
+    place = first_steps(numbered, launched_ns)
+    # the last one is for none
+    numbers = pa.array([*(step.step for step in numbered), None], pa.int64())
+    return numbers.take(pa.array(np.where(place < 0, len(numbered), place)))
 
 
 class StepBounds:

@@ -1,7 +1,8 @@
 """Digests as an Arrow table: what processes hand to one another, and what is cached.
 
-A row is one window, or one step on one device, with its times; all else is JSON in the
-schema's metadata. What comes out equals what went in.
+A row is one window, or one step on one device, with its times; tables of a device are Arrow's
+streams beside its window. All else is JSON in the schema's metadata. What comes out equals
+what went in.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from traceparse.errors import Note
 from traceparse.ingest import FileHealth, Header
 from traceparse.rank.counted import OperatorWork, StepWork
 from traceparse.rank.digest import RankDigest
-from traceparse.rank.times import DeviceDigest, KernelCounts, StepTimes, Times
+from traceparse.rank.times import CALLS, EXPOSED, DeviceDigest, KernelCounts, StepTimes, Times
 from traceparse.tables import ArrowTable
 
 __all__ = ["StoredError", "from_table", "to_table"]
 
 _TIMES = tuple(field.name for field in fields(Times))
+_TABLES = {"calls": CALLS, "exposed": EXPOSED}
+_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 _SCHEMA = pa.schema(
     [
         ("device", pa.int32()),  # its place among all devices of all digests
@@ -32,6 +35,7 @@ _SCHEMA = pa.schema(
         ("name", pa.string()),
         ("open_ended", pa.bool_()),
         *((name, pa.int64()) for name in _TIMES),
+        *((name, pa.large_binary()) for name in _TABLES),
     ]
 )
 _KEY = b"traceparse.digests"
@@ -94,9 +98,31 @@ def to_table(digests: Sequence[RankDigest]) -> ArrowTable:
 
 
 def _rows(place: int, device: DeviceDigest) -> Iterator[tuple[Any, ...]]:
-    yield (place, True, None, None, False, *_of(device.window))
+    tables = (_written(getattr(device, name)) for name in _TABLES)
+    yield (place, True, None, None, False, *_of(device.window), *tables)
+    nothing = (None,) * len(_TABLES)
     for step in device.steps:
-        yield (place, False, step.step, step.name, step.open_ended, *_of(step.times))
+        yield (place, False, step.step, step.name, step.open_ended, *_of(step.times), *nothing)
+
+
+def _written(table: ArrowTable) -> bytes | None:
+    if not table.num_rows:
+        return None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_PACKED) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _read(name: str, stored: bytes | None) -> ArrowTable:
+    if stored is None:
+        return _TABLES[name].empty_table()
+    with pa.ipc.open_stream(stored) as stream:
+        table = stream.read_all()
+    table.validate(full=True)
+    if not table.schema.equals(_TABLES[name]):
+        raise ValueError(f"columns of {name} are others")
+    return table
 
 
 def _of(times: Times | None) -> Iterable[int | None]:
@@ -129,13 +155,14 @@ def from_table(table: ArrowTable) -> list[RankDigest]:
             )
             for one in rest
         ]
-    except (ValueError, TypeError, LookupError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, RecursionError, OSError) as error:
         raise StoredError(str(error)) from error
 
 
 def _devices(table: ArrowTable, known: Sequence[_Device]) -> Iterator[DeviceDigest]:
     windows: list[Times] = []
     steps: list[list[StepTimes]] = [[] for _ in known]
+    tables: list[Mapping[str, ArrowTable]] = []
     for row in table.to_pylist():
         times = _times(row)
         if not row["is_window"]:
@@ -144,8 +171,9 @@ def _devices(table: ArrowTable, known: Sequence[_Device]) -> Iterator[DeviceDige
             own.append(StepTimes(row["step"], row["name"], row["open_ended"], times, work))
         elif times is not None:
             windows.append(times)
-    for one, window, own in zip(known, windows, steps, strict=True):
-        yield DeviceDigest(one.device, window, tuple(own), one.kernels)
+            tables.append({name: _read(name, row[name]) for name in _TABLES})
+    for one, window, own, more in zip(known, windows, steps, tables, strict=True):
+        yield DeviceDigest(one.device, window, tuple(own), one.kernels, **more)
 
 
 def _times(row: Mapping[str, Any]) -> Times | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,13 +11,14 @@ import pyarrow.compute as pc
 from traceparse.ingest import RankTrace
 from traceparse.rank.attribute import Attributed
 from traceparse.rank.classify import COPY, KINDS, kinds_of
+from traceparse.rank.collectives import Collectives
 from traceparse.rank.link import UNLINKED
 from traceparse.rank.nesting import NOTHING
 from traceparse.rank.owners import Owners
 from traceparse.rank.runs import dtype_of, runs_on_devices
 from traceparse.rank.signatures import read_inputs, shapes_text
-from traceparse.rank.steps import first_steps, markers
-from traceparse.rank.works import device_work, devices_of
+from traceparse.rank.steps import Marker, markers, step_numbers
+from traceparse.rank.works import CPU, device_work, devices_of, host_work
 from traceparse.tables import ArrowTable, schema_of
 
 __all__ = ["public_tables"]
@@ -35,12 +38,14 @@ def public_tables(trace: RankTrace) -> dict[str, ArrowTable]:
 
     Columns are those of :mod:`traceparse.tables`. Rows are in the order of the file.
     """
-    events = _device_events(trace)
+    steps = markers(trace.kept["annotations"], trace.health.path)
+    owned = _Owned(trace)
+    events = _device_events(trace, owned, steps)
     is_kernel = pc.equal(events["category"].cast(pa.string()), "kernel")
     tables = {
         "device_events": events,
         "kernels": events.filter(is_kernel),
-        "collectives": schema_of("collectives").empty_table(),
+        "collectives": _collectives(trace, owned, steps),
     }
     for name in _HOST_TABLES:
         if name in trace.kept:
@@ -48,20 +53,21 @@ def public_tables(trace: RankTrace) -> dict[str, ArrowTable]:
     return tables
 
 
-def _device_events(trace: RankTrace) -> ArrowTable:
+def _collectives(trace: RankTrace, owned: _Owned, steps: Sequence[Marker]) -> ArrowTable:
+    tables = [
+        table.append_column("device", pa.array([device] * table.num_rows, pa.string()))
+        for device, table in zip(owned.devices, owned.collectives.tables(steps), strict=True)
+    ]
+    return _complete("collectives", pa.concat_tables(tables), rank=trace.health.rank)
+
+
+def _device_events(trace: RankTrace, owned: _Owned, steps: Sequence[Marker]) -> ArrowTable:
     events = trace.kept["device_events"].table()
-    owned = _Owned(trace)
-    found = markers(trace.kept["annotations"], trace.health.path)
-    steps = [step for step in found if step.step is not None]
-    place = first_steps(steps, owned.launched_ns)
-    # the last one is for none
-    numbers = [*(step.step for step in steps), None]
-    step = pa.array(numbers, pa.int64()).take(pa.array(np.where(place < 0, len(steps), place)))
     return _complete(
         "device_events",
         events,
         rank=trace.health.rank,
-        step=step,
+        step=step_numbers(steps, owned.launched_ns),
         kind=pa.DictionaryArray.from_arrays(kinds_of(events).astype(np.int32), pa.array(KINDS)),
         dur_ns=pc.subtract(events["end_ns"], events["start_ns"]),
         **owned.columns(trace.kept["ops"].table()),
@@ -81,13 +87,15 @@ class _Owned:
         owners = Owners(on_host=not num, is_complete=True)
         self._signatures = owners.signatures
         owners.add_launches(trace.kept["launches"])
-        done = 0
-        for work in device_work(trace, devices_of(trace)):
-            rows = np.arange(done, done + work.starts.size)
-            done += rows.size
+        self.devices = devices_of(trace) or [CPU]
+        self.collectives = Collectives(trace, len(self.devices))
+        for work in device_work(trace, self.devices) if num else host_work(trace):
+            self.collectives.add(work)
+            if not num:
+                continue
             owners.add_events(
                 work,
-                row=rows,
+                row=work.rows,
                 start=work.starts,
                 end=work.ends,
                 device=work.devices,
@@ -96,11 +104,13 @@ class _Owned:
         for linked in owners.links.parts():
             self.launched_ns[linked.events["row"]] = linked.launched_ns
             owners.add_linked(linked)
+            self.collectives.add_linked(linked)
         if num:
-            owners.add_frames(trace.kept["annotations"])
+            owners.add_spans(trace.kept["annotations"])
             owners.add_ops(trace.kept["ops"])
         for part in owners.parts():
             self._add(part)
+            self.collectives.add_attributed(part)
 
     def _add(self, part: Attributed) -> None:
         inside = part.rows["is_event"] & part.is_done & (part.operators != NOTHING)

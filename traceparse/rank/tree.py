@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from traceparse.intervals import Int64s
 from traceparse.ordered import Rows
-from traceparse.rank.classify import COPY
+from traceparse.rank.classify import COMM, COPY
 from traceparse.rank.nesting import NOTHING, enclosing, nearest
 
 __all__ = ["Bools", "Is", "Tree"]
@@ -37,6 +37,8 @@ class Is:
     AROUND_DETACH: Final = np.uint16(128)
     AROUND_VAGUE: Final = np.uint16(256)  # around one that worked and told too little
     FRAME: Final = np.uint16(512)  # no operator, but Python's call that repeats a forward
+    RECORDER: Final = np.uint16(1024)  # records what a collective was given
+    MARK: Final = np.uint16(2048)  # no operator, but a backend's mark around its collective
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,26 @@ class Tree:
 
     @cached_property
     def operators(self) -> Int64s:
-        """The innermost operator around each row: what is around it and no frame."""
-        return nearest(self.parents, ~self._has(Is.FRAME))
+        """The innermost operator around each row: what is around it and no other span."""
+        return nearest(self.parents, ~self._has(Is.FRAME | Is.MARK))
+
+    @cached_property
+    def recorders(self) -> Int64s:
+        """The innermost record of a collective around each event that communicates."""
+        return self._around_comm(Is.RECORDER)
+
+    @cached_property
+    def marks(self) -> Int64s:
+        """The innermost mark of a collective around each event that communicates."""
+        return self._around_comm(Is.MARK)
+
+    def _around_comm(self, flag: np.uint16) -> Int64s:
+        """Find the nearest such span, of few parts that have both; of all else, nothing."""
+        is_comm = ~self.is_op & (self.rows["kind"] == COMM)
+        are_wanted = self._has(flag)
+        if not (is_comm.any() and are_wanted.any()):
+            return np.full(is_comm.size, NOTHING)
+        return np.where(is_comm, nearest(self.parents, are_wanted), NOTHING)
 
     @cached_property
     def is_in_frame(self) -> Bools:

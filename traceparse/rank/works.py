@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from traceparse.ingest import Kept, RankTrace
 from traceparse.intervals import Int64s
@@ -28,18 +29,21 @@ __all__ = ["Work", "device_work", "devices_of", "host_work", "keys_of"]
 CPU = "cpu"
 _HOST_KINDS = (COMPUTE, COMM)
 _MOST_DEVICES = 1024  # of one process; nobody has more than 16
+_INPUTS = ("name", "input_dims", "input_types")
 _IGNORED = 99  # the kind of host ranges that are no work
 
 
 class Work(NamedTuple):
     """What was done and when: columns of equal length, times in Unix ns.
 
-    ``devices`` are places in what :func:`devices_of` returns; ``keys`` are correlations, 0 for
-    none; ``pairs`` are external ids of what has no correlation, 0 for none; ``hints`` are of
-    data types, as :func:`hints_of` has them; ``is_kernel`` tells kernels from copies and from
-    host work.
+    ``rows`` are those of their table; ``devices`` are places in what :func:`devices_of`
+    returns; ``keys`` are correlations, 0 for none; ``pairs`` are external ids of what has no
+    correlation, 0 for none; ``hints`` are of data types, as :func:`hints_of` has them;
+    ``is_kernel`` tells kernels from copies and from host work. ``comm`` is what the table has
+    of the rows that communicate: their ``name``, and ``stream``, or on the host their inputs.
     """
 
+    rows: Int64s
     devices: npt.NDArray[np.int16]
     starts: Int64s
     ends: Int64s
@@ -48,6 +52,7 @@ class Work(NamedTuple):
     pairs: npt.NDArray[np.uint64]
     hints: npt.NDArray[np.uint8]
     is_kernel: npt.NDArray[np.bool_]
+    comm: ArrowTable
 
 
 def devices_of(trace: RankTrace) -> list[str]:
@@ -76,11 +81,14 @@ def device_work(trace: RankTrace, devices: list[str]) -> Iterator[Work]:
         "device",
         "correlation",
         "external_id",
+        "stream",
     )
+    done = 0
     for part in trace.kept["device_events"].parts(*columns):
         kinds = kinds_of(part)
         keys, pairs = keys_of(part)
         yield Work(
+            rows=np.arange(done, done + part.num_rows),
             devices=texts_of(part, "device", known)[1].astype(np.int16),
             starts=part["start_ns"].to_numpy(),
             ends=part["end_ns"].to_numpy(),
@@ -89,7 +97,15 @@ def device_work(trace: RankTrace, devices: list[str]) -> Iterator[Work]:
             pairs=pairs,
             hints=hints_of(part),
             is_kernel=kinds != COPY,
+            comm=_taken(part, ("name", "stream"), kinds == COMM),
         )
+        done += part.num_rows
+
+
+def _taken(
+    table: ArrowTable, columns: Sequence[str], are_wanted: npt.NDArray[np.bool_]
+) -> ArrowTable:
+    return table.select(columns).take(pa.array(np.flatnonzero(are_wanted)))
 
 
 def keys_of(
@@ -111,12 +127,14 @@ def host_work(trace: RankTrace) -> Iterator[Work]:
 
 
 def _host_part(spans: Kept, *, other: int) -> Iterator[Work]:
-    for part in spans.parts("start_ns", "end_ns", "name"):
+    done = 0
+    for part in spans.parts("start_ns", "end_ns", *_INPUTS):
         kinds = kinds_on_host(part, other=other)
         rows = np.isin(kinds, _HOST_KINDS)
         num = int(rows.sum())
         if num:
             yield Work(
+                rows=done + np.flatnonzero(rows),
                 devices=np.zeros(num, np.int16),
                 starts=part["start_ns"].to_numpy()[rows],
                 ends=part["end_ns"].to_numpy()[rows],
@@ -125,4 +143,6 @@ def _host_part(spans: Kept, *, other: int) -> Iterator[Work]:
                 pairs=np.zeros(num, np.uint64),
                 hints=np.zeros(num, np.uint8),
                 is_kernel=np.zeros(num, np.bool_),
+                comm=_taken(part, _INPUTS, kinds == COMM),
             )
+        done += part.num_rows
