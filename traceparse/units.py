@@ -200,12 +200,3 @@ def _runs(ranks: Sequence[int]) -> list[range]:
 
 def _run_text(run: range) -> str:
     return f"{run.start}" if len(run) == 1 else f"{run.start}-{run[-1]}"
-
-
-def parse_ranks(text: str) -> list[int] | None:
-    """TEMPORARY until coll is merged."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        found.extend(range(int(first), int(last or first) + 1))
-    return found

@@ -10,6 +10,7 @@ from traceparse.run.clock import align
 from traceparse.run.gathered import gather_calls
 from traceparse.run.instances import instances_of
 from traceparse.run.matching import match
+from traceparse.units import format_ranges
 
 
 def aligned(devices, ranks):
@@ -39,7 +40,7 @@ def job(offsets, *, num=20, drift=(), jitter=0, seed=0, groups=None, **told):
                     time + offsets[rank] + round(slow * time)
                     for time in (end - 3_000 - wait, end)
                 ]
-                about = {"group": name, "group_ranks": ",".join(map(str, members))}
+                about = {"group": name, "group_ranks": format_ranges(members)}
                 about |= {"group_size": len(members), "sequence": number}
                 rows[rank].append(call(*own, **{**about, **told}))
     return [device(rows[rank]) for rank in ranks]

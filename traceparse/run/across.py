@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,14 @@ import numpy.typing as npt
 
 from traceparse.errors import Note
 from traceparse.intervals import Int64s, Intervals, covered_before
-from traceparse.rank import DeviceDigest, StepTimes, facts_of_collective
+from traceparse.rank import DeviceDigest, StepTimes
+from traceparse.rank.collective_names import Collective, collective_named
 from traceparse.run.clock import Clock, align
 from traceparse.run.exposure import Exposure, Parts, exposure_of
 from traceparse.run.gathered import NOTHING, Calls, gather_calls
 from traceparse.run.instances import Instances, instances_of
 from traceparse.run.matching import match
-from traceparse.units import parse_ranks
+from traceparse.units import parse_ranges
 
 __all__ = ["PEERS", "Across", "across"]
 
@@ -56,7 +57,7 @@ class Across:
         for rank, line in zip(self.ranks, self.clock.lines, strict=True):
             if rank is None or line is None:
                 continue
-            offsets[str(rank)] = int(line.ahead_ns(np.array([reference + line.offset_ns]))[0])
+            offsets[str(rank)] = line.ahead_of_ns(reference)
             drifts[str(rank)] = line.drift * 1e6
         known = sum(line is not None for line in self.clock.lines)
         return {
@@ -108,8 +109,7 @@ class Across:
         rate = None
         if transfer_ns and message_bytes is not None and collective != PEERS:
             rate = message_bytes * split.size * _NS_PER_S / transfer_ns
-        facts = facts_of_collective(collective)
-        factor = facts.busbw_factor(size) if facts and size else None
+        factor = _busbw_factor(_known(collective), size)
         counts: dict[str, int] = defaultdict(int)
         for device in last[split].tolist():
             if self.ranks[device] is not None:
@@ -133,7 +133,7 @@ class Across:
 
     def _members(self, text: str | None, numbers: Int64s) -> list[int]:
         """Return the ranks of a group; where they are not told, those that were seen in it."""
-        if text is not None and (told := parse_ranks(text)) is not None:
+        if text is not None and (told := parse_ranges(text)) is not None:
             return list(told)
         rows = np.isin(self.instances.part_instance, numbers)
         devices = set(self.instances.part_device[rows].tolist())
@@ -192,13 +192,21 @@ def _parts(instances: Instances, place: int) -> Parts:
 
 def _coincide(calls: Calls, instances: Instances) -> npt.NDArray[np.bool_]:
     """Say of each instance whether all of its ranks leave it at once."""
-    told: Mapping[int, bool] = {
-        number: facts is None or facts.ends_coincide
-        for number, text in enumerate(calls.collective_texts)
-        for facts in [facts_of_collective(text)]
-    }
-    found = np.array([told[number] for number in range(len(calls.collective_texts))], np.bool_)
-    return found[calls.collectives[instances.first_call]]
+    known = map(_known, calls.collective_texts)
+    told = np.array([one is None or one.ends_coincide for one in known], np.bool_)
+    return told[calls.collectives[instances.first_call]]
+
+
+def _known(text: str | None) -> Collective | None:
+    return None if text is None else collective_named(text)
+
+
+def _busbw_factor(known: Collective | None, size: int | None) -> float | None:
+    """Return busbw / algbw in a group of so many (nccl-tests, doc/PERFORMANCE.md)."""
+    if known is None or not size:
+        return None
+    factors = {"2(n-1)/n": 2 * (size - 1) / size, "(n-1)/n": (size - 1) / size, "1": 1.0}
+    return factors.get(known.busbw)
 
 
 def _about(instances: Instances) -> Iterator[Note]:

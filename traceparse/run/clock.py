@@ -18,11 +18,13 @@ import numpy.typing as npt
 from traceparse.errors import Note
 from traceparse.intervals import Int64s
 from traceparse.run.instances import Instances
+from traceparse.run.lags import median
 
 __all__ = ["Clock", "align"]
 
 _FEWEST_FOR_DRIFT = 8  # instances
 _IS_BETTER = 2  # times smaller does a line leave the residual, if it is one
+_NEAR = 4  # times what half of the points are off
 _MOST_SLOPES = 64  # points that slopes are taken between
 
 
@@ -38,6 +40,13 @@ class _Line:
         """Return by how much at some instants of the clock itself."""
         more = np.rint(self.drift * (at_ns - self.at_ns)).astype(np.int64)
         return self.offset_ns + more
+
+    def ahead_of_ns(self, reference_ns: int) -> int:
+        """Return by how much at an instant of the reference's clock."""
+        ahead = self.offset_ns
+        for _ in range(2):  # what is left after it is the square of the drift
+            ahead = int(self.ahead_ns(np.array([reference_ns + ahead]))[0])
+        return ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +82,13 @@ def align(
     # what is sent is received a while later, so peers are for those that nothing else reaches
     for are_peers in (False, True):
         _reach([one for one in meetings if one.are_peers == are_peers], lines)
-    residuals = [_residuals(one, lines) for one in meetings if not one.are_peers]
-    residuals += [_residuals(one, lines) for one in meetings if one.are_peers and not residuals]
-    every = np.concatenate(residuals) if residuals else np.empty(0, np.int64)
+    every = _left([one for one in meetings if not one.are_peers], lines)
+    if not every.size:
+        every = _left(meetings, lines)
     clock = Clock(
         lines=tuple(lines.get(place) for place in range(num)),
         reference=reference,
-        residual_ns=int(np.median(every)) if every.size else None,
+        residual_ns=int(median(every)) if every.size else None,
     )
     return clock, list(_about(clock, ranks))
 
@@ -143,22 +152,32 @@ def _aligned_ends(meeting: _Meeting, lines: Mapping[int, _Line]) -> Int64s:
         for own, device in zip(meeting.ends_ns.T, meeting.devices, strict=True)
         if device in lines
     ]
-    return np.rint(np.median(np.stack(known), axis=0)).astype(np.int64)
+    return median(np.stack(known))
 
 
 def _line(times_ns: Int64s, ahead_ns: Int64s) -> _Line:
     """Fit a clock: a constant, or a line where that leaves much less."""
     at_ns = int(times_ns[0])
-    offset = int(np.median(ahead_ns))
-    left = np.median(np.abs(ahead_ns - offset))
+    offset = int(median(ahead_ns))
+    left = int(median(np.abs(ahead_ns - offset)))
     constant = _Line(offset, 0.0, at_ns)
     if times_ns.size < _FEWEST_FOR_DRIFT or not left:
         return constant
-    drift = _slope(times_ns - at_ns, ahead_ns)
-    offset = int(np.median(ahead_ns - drift * (times_ns - at_ns)))
-    line = _Line(offset, drift, at_ns)
-    left_by_line = np.median(np.abs(ahead_ns - line.ahead_ns(times_ns)))
-    return line if left_by_line * _IS_BETTER < left else constant
+    line = _through(times_ns, ahead_ns, at_ns, _slope(times_ns - at_ns, ahead_ns - offset))
+    left_by_line = np.abs(ahead_ns - line.ahead_ns(times_ns))
+    if int(median(left_by_line)) * _IS_BETTER >= left:
+        return constant
+    # the slope between pairs is robust, but as rough as their ends: so a finer one of the rest
+    near = left_by_line <= _NEAR * max(int(median(left_by_line)), 1)
+    x, y = (times_ns[near] - at_ns).astype(np.float64), (ahead_ns[near] - offset).astype(float)
+    drift = float(np.dot(x - x.mean(), y - y.mean()) / np.dot(x - x.mean(), x - x.mean()))
+    return _through(times_ns[near], ahead_ns[near], at_ns, drift)
+
+
+def _through(times_ns: Int64s, ahead_ns: Int64s, at_ns: int, drift: float) -> _Line:
+    """Return the line of that slope which half of the points are above."""
+    flat = ahead_ns - np.rint(drift * (times_ns - at_ns)).astype(np.int64)
+    return _Line(int(median(flat)), drift, at_ns)
 
 
 def _slope(times: Int64s, values: Int64s) -> float:
@@ -170,17 +189,19 @@ def _slope(times: Int64s, values: Int64s) -> float:
     return float(np.median((y[second] - y[first])[apart > 0] / apart[apart > 0]))
 
 
-def _residuals(meeting: _Meeting, lines: Mapping[int, _Line]) -> Int64s:
-    """Return how far aligned ends are from those of the others."""
-    own = [
-        ends - lines[device].ahead_ns(ends)
-        for ends, device in zip(meeting.ends_ns.T, meeting.devices, strict=True)
-        if device in lines
-    ]
-    if len(own) < 2:
-        return np.empty(0, np.int64)
-    aligned = np.stack(own)
-    return np.abs(aligned - np.rint(np.median(aligned, axis=0)).astype(np.int64)).ravel()
+def _left(meetings: Sequence[_Meeting], lines: Mapping[int, _Line]) -> Int64s:
+    """Return how far aligned ends are from those of the others, of all meetings."""
+    found = [np.empty(0, np.int64)]
+    for meeting in meetings:
+        own = [
+            ends - lines[device].ahead_ns(ends)
+            for ends, device in zip(meeting.ends_ns.T, meeting.devices, strict=True)
+            if device in lines
+        ]
+        if len(own) > 1:
+            aligned = np.stack(own)
+            found.append(np.abs(aligned - median(aligned)).ravel())
+    return np.concatenate(found)
 
 
 def _about(clock: Clock, ranks: Sequence[int | None]) -> Iterator[Note]:

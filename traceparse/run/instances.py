@@ -17,7 +17,7 @@ import numpy.typing as npt
 from traceparse.intervals import Int64s
 from traceparse.run.gathered import NOTHING, Calls
 from traceparse.run.matching import POINT_TO_POINT
-from traceparse.units import parse_ranks
+from traceparse.units import parse_ranges
 
 __all__ = ["Instances", "instances_of"]
 
@@ -133,7 +133,7 @@ def _expected(calls: Calls, ranks: Sequence[int | None]) -> tuple[Int64s, Int64s
     expected, members = [], []
     present = _present(calls)
     for group, (_, text, size) in enumerate(calls.group_texts):
-        own = parse_ranks(text) if text else None
+        own = parse_ranges(text) if text else None
         if own is None:
             expected.append(len(present.get(group, ())))
             members.append(NOTHING if size is None else size)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from traceparse.intervals import Int64s
 
-__all__ = ["Lag", "find_lag"]
+__all__ = ["Lag", "find_lag", "median"]
 
 _MOST_LAGS = 2_000  # either way
 _MOST_COMPARED = 4_096  # calls of a rank
@@ -54,11 +54,19 @@ def find_lag(
         if not np.array_equal(reference[first:last], other[first - lag : last - lag]):
             continue
         apart = other_ends[first - lag : last - lag] - reference_ends[first:last]
-        offset = int(np.median(apart))
-        found.append((int(np.median(np.abs(apart - offset))), abs(offset), lag))
+        offset = int(median(apart))
+        found.append((int(median(np.abs(apart - offset))), abs(offset), lag))
     if not found:
         return None
     least_spread = max(min(found)[0], _SAME_NS)
     good = [one for one in found if one[0] <= _AS_GOOD * least_spread]
     spread, _, lag = min(good, key=lambda one: (one[1], abs(one[2])))
     return Lag(lag, spread, len(good) > 1)
+
+
+def median(values: Int64s) -> Int64s:
+    """Return the median along the first axis, exactly: times do not fit a float."""
+    ordered = np.sort(values, axis=0)
+    low, high = ordered[(len(values) - 1) // 2], ordered[len(values) // 2]
+    found: Int64s = low + (high - low) // 2
+    return found

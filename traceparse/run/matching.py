@@ -34,13 +34,10 @@ def match(calls: Calls, ranks: Sequence[int | None]) -> tuple[Int64s, list[Note]
     how = np.full(calls.num, _BY_ORDER)
     how[calls.sequences != NOTHING] = _BY_SEQUENCE
     how[calls.comms_ids != 0] = _BY_ID
-    by_peers = is_peer & (how == _BY_ORDER)
-    how[by_peers] = _BY_PEERS
+    how[is_peer] = _BY_PEERS  # each side counts messages of its own
     keys = np.zeros((calls.num, 4), np.int64)
     keys[:, 0], keys[:, 1] = how, calls.groups
     keys[:, 2] = np.where(how == _BY_ID, calls.comms_ids.view(np.int64), calls.sequences)
-    # a group counts what goes from peer to peer apart
-    keys[:, 3] = is_peer & (how == _BY_SEQUENCE)
     notes: list[Note] = []
     for group in np.unique(calls.groups[how == _BY_ORDER]).tolist():
         rows = np.flatnonzero((calls.groups == group) & (how == _BY_ORDER))

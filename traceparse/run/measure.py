@@ -19,7 +19,7 @@ from traceparse.run.peaks import PeakFinder, Peaks, about_ceiling, accelerator_o
 from traceparse.run.report import DeviceReport, StepReport
 from traceparse.run.roofline import rows_of
 from traceparse.run.scaling_loss import scaling_loss
-from traceparse.run.tally import SPLIT_TERMS, Split, Tally, add_up, tally_of
+from traceparse.run.tally import Split, Tally, add_up, tally_of
 from traceparse.run.unknowns import about_attribution, about_model, about_use
 from traceparse.run.utilization import Use, reference_dtype
 
@@ -84,11 +84,7 @@ def measure(
         ),
         cost=job.cost(use.tally, utilization["waterfall"]),
         scaling_loss=scaling_loss(job.chosen) if together else None,
-        communication_ns=(
-            dict(zip(SPLIT_TERMS, use.tally.split, strict=True))
-            if together and use.tally.split is not None
-            else None
-        ),
+        communication_ns=use.communication_ns,
         notes=tuple(job.notes(use, about_kinds)),
     )
 
@@ -167,6 +163,7 @@ class _Job:
             step.open_ended,
             step.times,
             **use.figures(),
+            communication_ns=use.communication_ns,
             waterfall=use.waterfall(),
         )
 

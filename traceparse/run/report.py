@@ -53,6 +53,7 @@ class StepReport:
     achieved_flop_per_s: float | None = None
     hfu: float | None = None
     mfu: float | None = None
+    communication_ns: Mapping[str, int] | None = None
     waterfall: Sequence[Mapping[str, Any]] | None = None
 
 

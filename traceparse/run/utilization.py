@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from traceparse.rank import DtypeWork
 from traceparse.run.model import Model
 from traceparse.run.peaks import Peaks
-from traceparse.run.tally import NS_PER_S, Tally, ideal_ns
+from traceparse.run.tally import NS_PER_S, SPLIT_TERMS, Tally, ideal_ns
 from traceparse.run.waterfall import waterfall
 
 __all__ = ["RatesOf", "Use", "reference_dtype"]
@@ -98,6 +98,12 @@ class Use:
             return None
         saved = (_saved_ns(work, rates_of(peaks)) for (_, peaks), work in works.items())
         return least - sum(saved, Fraction(0))
+
+    @property
+    def communication_ns(self) -> dict[str, int] | None:
+        """What exposed communication was, if that is known."""
+        split = self.tally.split
+        return None if split is None else dict(zip(SPLIT_TERMS, split, strict=True))
 
     def waterfall(self) -> list[dict[str, Any]] | None:
         """Return where all of the peak went."""
