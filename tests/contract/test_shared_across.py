@@ -1,0 +1,60 @@
+"""One real job of eight ranks: its collectives and clocks are those of the reference."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.contract.places import SHARED
+from traceparse.engine import analyze
+from traceparse.ingest import read_traces
+from traceparse.rank import digest
+from traceparse.run.across import across
+
+JOB = SHARED / "param-dlrm"
+REFERENCE = SHARED / "oracle" / "param-dlrm" / "multirank.json"
+
+pytestmark = pytest.mark.skipif(
+    not REFERENCE.exists(),
+    reason=f"no traces at {SHARED}; say where they are in TRACEPARSE_SHARED_TRACES",
+)
+
+
+def test_instances_are_those_of_the_reference():
+    """Names only, no groups: they are paired by order, with whole microseconds."""
+    digests = [digest(read_traces(path)[0]) for path in sorted(JOB.glob("*.gz"))]
+    devices = [device for one in digests for device in one.devices]
+    ranks = [one.health.rank for one in digests]
+    together = across(devices, ranks)
+    assert together is not None
+    instances = together.instances
+    reference = json.loads(REFERENCE.read_text())["instances"]
+    assert instances.is_split.all()
+    found = []
+    for number, transfer in enumerate(instances.transfer_ns.tolist()):
+        parts = instances.part_instance == number
+        own = [ranks[place] for place in instances.part_device[parts].tolist()]
+        waits = instances.part_wait_ns[parts].tolist()
+        last = ranks[int(instances.last_device()[number])]
+        start = min(instances.part_start_ns[parts].tolist())
+        found.append((start, transfer, dict(zip(own, waits, strict=True)), last))
+    wanted = [
+        (
+            min(one["start_ns"].values()),
+            one["transfer_ns"],
+            {int(rank): wait for rank, wait in one["wait_ns"].items()},
+            one["shortest_rank"],
+        )
+        for one in reference
+    ]
+    assert sorted(found) == sorted(wanted)
+
+
+def test_its_clocks_are_those_of_one_host():
+    report = analyze(JOB).to_dict()
+    assert report["clock"]["aligned"]
+    assert report["clock"]["residual_ns"] <= 10_000
+    assert all(abs(offset) <= 10_000 for offset in report["clock"]["offsets_ns"].values())
+    waiting = report["scaling_loss"]["exposed_wait_ratio"]
+    assert waiting > report["scaling_loss"]["exposed_transfer_ratio"] > 0
