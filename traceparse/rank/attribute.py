@@ -79,12 +79,19 @@ class Attribution:
     """Takes operators and launched device events in any order; attributes them part by part.
 
     ``on_host`` is whether operators themselves are the work, as there is no device.
-    ``is_complete`` keeps operators by which nothing can be told but the name of what launches.
+    ``is_complete`` keeps operators by which nothing can be told but the name of what launches,
+    ``with_records`` those that record collectives, of which some say nothing.
     """
 
     def __init__(
-        self, signatures: Signatures, *, on_host: bool, is_complete: bool = False
+        self,
+        signatures: Signatures,
+        *,
+        on_host: bool,
+        is_complete: bool = False,
+        with_records: bool = True,
     ) -> None:
+        self._with_records = with_records
         self._signatures = signatures
         self._on_host = on_host
         self._is_complete = is_complete
@@ -99,6 +106,8 @@ class Attribution:
         starts, ends = ops["start_ns"].to_numpy(), ops["end_ns"].to_numpy()
         calls = self._signatures.numbers(ops)
         flags = _flags(ops)
+        if not self._with_records:
+            flags &= ~Is.RECORDER
         flags[self._signatures.are_countable(calls)] |= Is.COUNTABLE
         rows = np.arange(self._num_ops, self._num_ops + ops.num_rows)
         self._num_ops += ops.num_rows

@@ -21,6 +21,7 @@ from traceparse.rank.collective_names import (
 from traceparse.rank.facts import Facts, Words, has
 from traceparse.rank.link import UNLINKED
 from traceparse.rank.nesting import NOTHING
+from traceparse.rank.rows import alike
 from traceparse.rank.steps import Marker, step_numbers
 from traceparse.rank.texts import NO_TEXT, Int32s, Texts
 from traceparse.rank.times import CALLS
@@ -136,12 +137,10 @@ def _collectives(calls: Calls, facts: Facts, told: Told) -> Int32s:
 def _groups(facts: Facts, told: Told) -> tuple[Int32s, Int64s]:
     """Return the ranks of each call's group, as numbers of texts, and how many they are."""
     fields = ("group", "ranks", "first", "stride", "size")
-    keys = np.stack(
-        [np.where(has(facts, name), facts[name], _UNKNOWN).astype(np.int64) for name in fields],
-        axis=1,
-    )
-    distinct, which = np.unique(keys, axis=0, return_inverse=True)
-    ranks = np.full(len(distinct), NO_TEXT, np.int32)
+    keys = [np.where(has(facts, name), facts[name], _UNKNOWN) for name in fields]
+    firsts, which = alike(keys)
+    distinct = np.stack([key[firsts].astype(np.int64) for key in keys], axis=1)
+    ranks = np.full(firsts.size, NO_TEXT, np.int32)
     sizes = distinct[:, -1].copy()
     names, lists = told.words.group.all(), told.words.ranks.all()
     for place, (group, listed, *regular) in enumerate(distinct[:_MOST_GROUPS].tolist()):
@@ -154,7 +153,6 @@ def _groups(facts: Facts, told: Told) -> tuple[Int32s, Int64s]:
         if found is not None:
             ranks[place] = told.words.ranks.number(found)
             sizes[place] = num_in_ranges(found)
-    which = which.reshape(-1)
     return ranks[which], sizes[which]
 
 

@@ -137,14 +137,16 @@ class Collectives:
         wanted = {"device_events": np.ascontiguousarray(calls["row"]), "ops": ops}
         args = read_args(self._trace.kept["collective_args"], wanted, self._words)
         spans, are_several = self._read_marks(marks)
-        facts = np.zeros(calls.size, FACT)
-        for source, found in (
-            ("kernel", args["device_events"]),
-            ("operator", _at(args["ops"], ops, calls["op"])),
-            ("span", _at(spans, marks, calls["mark"])),
+        facts = args["device_events"]
+        told_by[facts["has"] != 0] = SOURCES.index("kernel")
+        for source, found, rows, around in (
+            ("operator", args["ops"], ops, calls["op"]),
+            ("span", spans, marks, calls["mark"]),
         ):
-            told_by[(facts["has"] == 0) & (found["has"] != 0)] = SOURCES.index(source)
-            merge(facts, found)
+            if rows.size:
+                told = _at(found, rows, around)
+                told_by[(facts["has"] == 0) & (told["has"] != 0)] = SOURCES.index(source)
+                merge(facts, told)
         return Gathered(calls, facts, told_by, _at(are_several, marks, calls["mark"]))
 
     def _read_marks(self, rows: Int64s) -> tuple[Facts, Bools]:

@@ -125,7 +125,9 @@ class _Passage:
         self._bounds = StepBounds(steps, self._segments, len(self._names))
         self._collectives = Collectives(trace, len(self._names))
         on_host = not trace.kept["device_events"].num_rows
-        self._owners = Owners(on_host=on_host)
+        self._owners = Owners(
+            on_host=on_host, with_records=trace.kept["collective_args"].num_rows > 0
+        )
         self._owners.add_launches(trace.kept["launches"])
         if on_host:
             self._see_host(trace)

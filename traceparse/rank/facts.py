@@ -22,7 +22,7 @@ from traceparse.rank.collective_names import (
     dtype_named,
     dtype_of_input,
 )
-from traceparse.rank.rows import by_text, rows_where
+from traceparse.rank.rows import alike, by_text, rows_where
 from traceparse.rank.signatures import read_inputs
 from traceparse.rank.texts import NO_TEXT, Texts, used_texts
 from traceparse.tables import ArrowTable
@@ -176,18 +176,15 @@ def _read_part(part: ArrowTable, at: Int64s, facts: Facts, words: Words) -> None
 def read_spans(spans: ArrowTable, words: Words) -> tuple[Facts, npt.NDArray[np.bool_]]:
     """Read what spans of backends tell: name, inputs; and which are around several calls."""
     columns = [used_texts(spans[name]) for name in ("name", "input_dims", "input_types")]
-    distinct, which = np.unique(
-        np.stack([ids for _, ids in columns], axis=1), axis=0, return_inverse=True
-    )
-    facts = np.zeros(len(distinct), FACT)
-    are_several = np.zeros(len(distinct), np.bool_)
-    for place, ids in enumerate(distinct.tolist()):
-        name, dims, types = (texts[at] for (texts, _), at in zip(columns, ids, strict=True))
+    firsts, which = alike([ids for _, ids in columns])
+    facts = np.zeros(firsts.size, FACT)
+    are_several = np.zeros(firsts.size, np.bool_)
+    for place, row in enumerate(firsts.tolist()):
+        name, dims, types = (texts[ids[row]] for texts, ids in columns)
         word = (name or "").partition(":")[2]
         are_several[place] = word == _COALESCED
         for field, value in _of_span(word, dims, types, words).items():
             _put(facts, field, np.array([place]), np.array([value], FACT[field]))
-    which = which.reshape(-1)
     return facts[which], are_several[which]
 
 

@@ -14,6 +14,7 @@ from traceparse.intervals import Int64s
 __all__ = ["NOTHING", "enclosing", "nearest"]
 
 NOTHING = -1
+_SHALLOW = 64
 
 
 def enclosing(starts: Int64s, ends: Int64s) -> Int64s:
@@ -38,15 +39,29 @@ def enclosing(starts: Int64s, ends: Int64s) -> Int64s:
     return found
 
 
-def nearest(parents: Int64s, is_wanted: npt.NDArray[np.bool_]) -> Int64s:
-    """Return for each row the nearest of its ancestors that is wanted, or ``NOTHING``."""
+def nearest(
+    parents: Int64s, is_wanted: npt.NDArray[np.bool_], rows: Int64s | None = None
+) -> Int64s:
+    """Return for each row the nearest of its ancestors that is wanted, or ``NOTHING``.
+
+    ``rows`` are those that are asked about, if few: their ancestors are looked at one by one,
+    as long as they do not nest too deep for that.
+    """
+    if rows is not None:
+        own = parents[rows]
+        for _ in range(_SHALLOW):
+            passing = np.flatnonzero((own >= 0) & ~is_wanted[own])
+            if not passing.size:
+                return own
+            own[passing] = parents[own[passing]]
+        return nearest(parents, is_wanted)[rows]
     found = parents.copy()
 
-    def passing(rows: Int64s) -> Int64s:
+    def unwanted(rows: Int64s) -> Int64s:
         return rows[(found[rows] >= 0) & ~is_wanted[found[rows]]]
 
-    rows = passing(np.arange(parents.size))
+    rows = unwanted(np.arange(parents.size))
     while rows.size:
         found[rows] = found[found[rows]]
-        rows = passing(rows)
+        rows = unwanted(rows)
     return found

@@ -28,18 +28,23 @@ _SPAN_COLUMNS = ("start_ns", "end_ns", "name", "category", "pid", "tid")
 class Owners:
     """Takes launches, device events, those that were linked, and operators.
 
-    ``on_host`` and ``is_complete`` are those of :class:`Attribution`. ``has_shapes`` is whether
-    any operator has: without, nobody can say what was worked.
+    Options are those of :class:`Attribution`. ``has_shapes`` is whether any operator has:
+    without, nobody can say what was worked.
     """
 
-    def __init__(self, *, on_host: bool, is_complete: bool = False) -> None:
+    def __init__(
+        self, *, on_host: bool, is_complete: bool = False, with_records: bool = True
+    ) -> None:
         self.has_shapes = False
         self.signatures = Signatures()
         self.links = Links()
         self._pairs = Links()  # of what has no correlation, by external id
         self._threads = Threads()
         self._attribution = Attribution(
-            self.signatures, on_host=on_host, is_complete=is_complete
+            self.signatures,
+            on_host=on_host,
+            is_complete=is_complete,
+            with_records=with_records,
         )
 
     def add_launches(self, launches: Kept) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from traceparse.ingest import Kept
 from traceparse.tables import ArrowTable
 
 __all__ = [
+    "alike",
     "by_text",
     "distinct",
     "groups",
@@ -113,6 +114,22 @@ def numbers_of(table: ArrowTable, column: str) -> npt.NDArray[np.uint64]:
     """Return a column of ids, 0 for null: no id is 0."""
     found: npt.NDArray[np.uint64] = table[column].fill_null(0).to_numpy()
     return found
+
+
+def alike(
+    columns: Sequence[npt.NDArray[Any]],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return one row of each combination of values, and which of these each row is like.
+
+    Columns of integers. Most have few values, which sorting whole rows does not profit from.
+    """
+    codes = np.zeros(columns[0].size, np.int64)
+    for column in columns:
+        if not np.all(column == column[:1]):
+            values, which = np.unique(column, return_inverse=True)
+            _, codes = np.unique(codes * values.size + which, return_inverse=True)
+    _, firsts, which = np.unique(codes, return_index=True, return_inverse=True)
+    return firsts, which
 
 
 def groups(values: npt.NDArray[Any]) -> Iterator[tuple[int, slice | npt.NDArray[np.int64]]]:

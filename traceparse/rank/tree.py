@@ -106,12 +106,15 @@ class Tree:
         return self._around_comm(Is.MARK)
 
     def _around_comm(self, flag: np.uint16) -> Int64s:
-        """Find the nearest such span, of few parts that have both; of all else, nothing."""
-        is_comm = ~self.is_op & (self.rows["kind"] == COMM)
+        found = np.full(self.rows.size, NOTHING)
         are_wanted = self._has(flag)
-        if not (is_comm.any() and are_wanted.any()):
-            return np.full(is_comm.size, NOTHING)
-        return np.where(is_comm, nearest(self.parents, are_wanted), NOTHING)
+        if are_wanted.any():
+            found[self._comm] = nearest(self.parents, are_wanted, self._comm)
+        return found
+
+    @cached_property
+    def _comm(self) -> Int64s:
+        return np.flatnonzero(~self.is_op & (self.rows["kind"] == COMM))
 
     @cached_property
     def is_in_frame(self) -> Bools:
