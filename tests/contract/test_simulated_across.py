@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cache
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -17,6 +18,7 @@ JOBS = [
     for ranks in (4, 8)
     for seed in (0, 1, 2)
 ]
+Key: TypeAlias = tuple[object, ...]
 SPLIT = ("exposed_transfer", "exposed_wait", "pipeline_wait", "exposed_unsplit")
 LATER = {"contention_ratio", "comm_ratio", "step_ns"}
 # without numbers of calls, layers that repeat can be laid over one another in several ways
@@ -74,7 +76,7 @@ def test_scaling_loss(job, report_of):
 
 def rows_of(instances):
     """Add up true instances as the contract's rows do, by what the files tell of them."""
-    rows: dict[tuple, dict] = defaultdict(
+    rows: dict[Key, dict[str, Any]] = defaultdict(
         lambda: {
             "count": 0,
             "transfer_ns": 0,
@@ -87,7 +89,7 @@ def rows_of(instances):
         seen = one["seen"]
         if seen is None:
             continue
-        key = ("send/recv",)
+        key: Key = ("send/recv",)
         if one["collective"] != "send/recv":
             key = (
                 one["group_name"],
@@ -113,9 +115,9 @@ def rows_of(instances):
 )
 def test_collectives(job, report_of):
     truth = rows_of(made(*job).truth["instances"])
-    found = {}
+    found: dict[Key, dict[str, Any]] = {}
     for row in report_of(*job)["collectives"]:
-        key = ("send/recv",)
+        key: Key = ("send/recv",)
         if row["collective"] != "send/recv":
             names = ("process_group", "ranks", "collective", "dtype", "message_bytes")
             key = tuple(tuple(v) if isinstance(v, list) else v for v in map(row.get, names))

@@ -47,7 +47,9 @@ class Across:
     def exposure_in(self, device: int, step: StepTimes) -> tuple[int, int, int, int] | None:
         """Return what a step's exposed communication was, in ns; ``None`` without interval."""
         times = step.times
-        return times and self.exposures[device].within(times.start_ns, times.end_ns)
+        if times is None:
+            return None
+        return self.exposures[device].within(times.start_ns, times.end_ns)
 
     def clock_field(self) -> dict[str, Any]:
         """Return field ``clock`` of the contract."""
