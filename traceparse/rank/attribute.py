@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from traceparse.intervals import Int64s
 from traceparse.ordered import Ordered, Rows
 from traceparse.rank.nesting import NOTHING
-from traceparse.rank.rows import by_text, groups
+from traceparse.rank.rows import by_text, groups, hashes_of
 from traceparse.rank.signatures import CALL_COLUMNS, Signatures
 from traceparse.rank.tree import Bools, Is, Tree
 from traceparse.tables import ArrowTable
@@ -41,6 +41,7 @@ _FIELDS = (
     ("start", "i8"),  # of a device event: its launch
     ("order", "i8"),  # of what starts at once: operators, the longest first, then events
     ("row", "i8"),
+    ("ident", "u8"),  # tells names of kernels apart, and operators by name and shapes
     ("first", "i8"),  # of a device event: its own start
     ("end", "i8"),
     ("call", "i4"),  # the number of an operator's signature
@@ -120,10 +121,20 @@ class Attribution:
             start=starts[kept],
             order=-ends[kept],
             row=rows[kept],
+            ident=self._idents(ops)[kept],
             end=ends[kept],
             call=calls[kept],
             flags=flags[kept],
         )
+
+    def keep_all(self) -> None:
+        """Keep all operators from now on, as ``is_complete`` does."""
+        self._is_complete = True
+
+    def _idents(self, ops: ArrowTable) -> npt.NDArray[np.uint64]:
+        if not self._is_complete:
+            return np.zeros(ops.num_rows, np.uint64)
+        return hashes_of(ops, "name") ^ (hashes_of(ops, "input_dims") << np.uint64(1))
 
     def add_spans(
         self,
@@ -150,8 +161,8 @@ class Attribution:
     ) -> None:
         """Add device events, each with the thread and the instant of its launch.
 
-        ``facts`` are any of ``row``, ``first`` and ``end`` (its own), ``device``, ``kind`` and
-        ``flags``.
+        ``facts`` are any of ``row``, ``ident``, ``first`` and ``end`` (its own), ``device``,
+        ``kind`` and ``flags``.
         """
         self._rows.add(
             launched_ns.size,

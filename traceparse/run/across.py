@@ -19,7 +19,7 @@ from traceparse.run.exposure import Exposure, Parts, exposure_of
 from traceparse.run.gathered import NOTHING, Calls, gather_calls
 from traceparse.run.instances import Instances, instances_of
 from traceparse.run.matching import match
-from traceparse.units import parse_ranges
+from traceparse.units import format_percent, parse_ranges
 
 __all__ = ["PEERS", "Across", "across"]
 
@@ -172,7 +172,7 @@ def across(devices: Sequence[DeviceDigest], ranks: Sequence[int | None]) -> Acro
         instances,
         clock,
         exposures,
-        (*about_matching, *about_clock, *_about(instances)),
+        (*about_matching, *about_clock, *_about(instances), *_about_contention(devices)),
     )
 
 
@@ -214,6 +214,17 @@ def _busbw_factor(known: Collective | None, size: int | None) -> float | None:
 def _about(instances: Instances) -> Iterator[Note]:
     split = instances.is_split
     several = instances.num_ranks >= 2
+    if not split.any():
+        why = (
+            "no collective was seen on all ranks of its group that have a file"
+            if several.any() or (instances.num_expected > 1).any()
+            else "it takes traces of two ranks at least that communicate with each other"
+        )
+        yield Note(
+            "communication_unsplit",
+            f"waiting and transfer cannot be told apart, so there is no loss to communication: "
+            f"{why}",
+        )
     partial = split & (instances.num_members > instances.num_expected)
     if partial.any():
         yield Note(
@@ -234,4 +245,16 @@ def _about(instances: Instances) -> Iterator[Note]:
             "collectives_unmatched",
             f"{int(lone.sum())} collectives were not seen on all ranks of their group that "
             f"have a file, so waiting and transfer cannot be told apart in them",
+        )
+
+
+def _about_contention(devices: Sequence[DeviceDigest]) -> Iterator[Note]:
+    overlapped = sum(device.overlapped_ns for device in devices)
+    unknown = sum(device.never_alone_ns for device in devices)
+    if unknown:
+        yield Note(
+            "contention_unknown",
+            f"{format_percent(unknown, overlapped)} of the time of compute kernels that "
+            f"collectives overlap is of kernels that never ran alone, so contention adds "
+            f"nothing for them",
         )
