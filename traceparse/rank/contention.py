@@ -169,7 +169,7 @@ class Contention:
         return twice
 
     def _by_kind(self) -> Iterator[tuple[Rows, Int64s, Int64s]]:
-        """Yield kernels kind by kind, with the number of each one's kind and its place there."""
+        """Yield kernels kind by kind: with the number of their kind, and their place in it."""
         num, last, place = -1, None, 0
         for rows in self._kernels.parts():
             idents = rows["ident"]
