@@ -10,7 +10,7 @@ from traceparse.rank.nesting import NOTHING, enclosing, nearest
 
 def _enclosing(spans) -> list[int]:
     starts, ends = (np.array(column, np.int64) for column in zip(*spans, strict=True))
-    return [int(place) for place in enclosing(starts, ends)]
+    return [int(place) for place in enclosing(np.zeros(starts.size, np.int32), starts, ends)]
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,11 @@ def test_a_long_row_of_siblings_takes_few_rounds():
     num = 1 << 17
     starts = np.arange(num)
     ends = np.append(num + 1, starts[1:] + 1)
-    assert set(enclosing(starts, ends)[1:].tolist()) == {0}
+    threads = np.zeros(num, np.int32)
+    assert set(enclosing(threads, starts, ends)[1:].tolist()) == {0}
+
+
+def test_other_threads_enclose_nothing():
+    threads = np.array([0, 0, 1, 1, 2], np.int32)
+    starts, ends = np.array([0, 2, 1, 2, 0]), np.array([9, 4, 9, 4, 9])
+    assert enclosing(threads, starts, ends).tolist() == [-1, 0, -1, 2, -1]

@@ -54,7 +54,7 @@ _LAST = 1  # the order of events: that of operators is negative
 
 
 class Attributed(NamedTuple):
-    """Some rows of one thread: operators and device events, mixed; those that are done, once.
+    """Some rows: operators and device events, mixed; those that are done, once.
 
     ``operators`` has the place of the innermost operator around each, ``owners`` that of the
     innermost countable one, ``NOTHING`` where there is none. ``counts`` are operators whose
@@ -178,21 +178,14 @@ class Attribution:
         """Yield all rows, thread by thread; each of them is done in one part only."""
         held = np.empty(0, np.dtype(list(_FIELDS), align=True))
         for part in self._rows.parts():
-            *whole, last = np.split(part, np.flatnonzero(np.diff(part["thread"])) + 1)
-            for rows in (*whole, last):
-                if held.size and held["thread"][0] != rows["thread"][0]:
-                    yield self._attributed(held)
-                    held = held[:0]
-                joined = np.concatenate([held, rows]) if held.size else rows
-                until_ns = int(rows["start"][-1]) if rows is last else None
-                attributed = self._attributed(joined, until_ns)
-                yield attributed
-                held = attributed.rows[~attributed.is_done]
+            joined = np.concatenate([held, part]) if held.size else part
+            attributed = self._attributed(joined)
+            yield attributed
+            held = attributed.rows[~attributed.is_done]
         if held.size:
-            yield self._attributed(held)
+            yield self._attributed(held, is_last=True)
 
-    def _attributed(self, rows: Rows, until_ns: int | None = None) -> Attributed:
-        """Attribute rows of a thread; ``until_ns`` is when the next may begin, if any comes."""
+    def _attributed(self, rows: Rows, *, is_last: bool = False) -> Attributed:
         tree = Tree(rows.copy())
         is_pending = np.zeros(rows.size, np.bool_)
         if self._on_host:
@@ -213,7 +206,7 @@ class Attribution:
             is_in_frame=tree.is_in_frame,
             is_outside_engine=tree.engines == NOTHING,
             is_missed=tree.is_missed(has_worked),
-            is_done=tree.are_done(until_ns, is_pending),
+            is_done=tree.are_done(is_pending, is_last=is_last),
         )
 
 
