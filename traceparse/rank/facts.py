@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceparse.ingest import Kept, ranks_text
+from traceparse.ingest import MOST_RANKS, Kept, ranks_text
 from traceparse.intervals import Int64s
 from traceparse.rank.collective_names import (
     collective_named,
@@ -57,11 +57,10 @@ _KEYS: Final = {  # old spellings first: what is written besides in a new one is
     "Src Rank": "source",
     "dtype": "dtype",
 }
-_RANK = 1 << 20
 _LIMITS: Final = {  # the lowest number that is right, and the lowest above that is not
     **dict.fromkeys(("in", "out"), (0, 1 << 63)),
-    **dict.fromkeys(("source", "destination", "first"), (0, _RANK)),
-    **dict.fromkeys(("size", "stride"), (1, _RANK + 1)),
+    **dict.fromkeys(("source", "destination", "first"), (0, MOST_RANKS)),
+    **dict.fromkeys(("size", "stride"), (1, MOST_RANKS + 1)),
     **dict.fromkeys(("sequence", "comms_id"), (0, 1 << 64)),
 }
 _LONGEST_NAME = 64  # letters of a collective or a type
