@@ -21,7 +21,15 @@ from traceparse.rank.account import Account
 from traceparse.rank.attribute import Attributed
 from traceparse.rank.call_table import SOURCES, Call, Calls, Gathered, Told, call_table
 from traceparse.rank.classify import COMM
-from traceparse.rank.facts import FACT, Facts, Words, merge, read_args, read_spans
+from traceparse.rank.facts import (
+    FACT,
+    Facts,
+    Words,
+    are_incomplete,
+    merge,
+    read_args,
+    read_spans,
+)
 from traceparse.rank.link import UNLINKED, Linked
 from traceparse.rank.nesting import NOTHING
 from traceparse.rank.rows import numbers_of
@@ -130,17 +138,18 @@ class Collectives:
             return Gathered(
                 calls, np.concatenate(self._told), told_by, np.zeros(calls.size, np.bool_)
             )
+        args, words = self._trace.kept["collective_args"], self._words
+        facts = read_args(args, "device_events", np.ascontiguousarray(calls["row"]), words)
         told_by = np.full(calls.size, SOURCES.index("name"), np.int32)
-        ops, marks = (
-            np.unique(around[around != NOTHING]) for around in (calls["op"], calls["mark"])
-        )
-        wanted = {"device_events": np.ascontiguousarray(calls["row"]), "ops": ops}
-        args = read_args(self._trace.kept["collective_args"], wanted, self._words)
-        spans, are_several = self._read_marks(marks)
-        facts = args["device_events"]
         told_by[facts["has"] != 0] = SOURCES.index("kernel")
+        lack = are_incomplete(facts, self._trace.header.groups, words)
+        around_op = np.where(lack, calls["op"], NOTHING)
+        ops, marks = (
+            np.unique(around[around != NOTHING]) for around in (around_op, calls["mark"])
+        )
+        spans, are_several = self._read_marks(marks)
         for source, found, rows, around in (
-            ("operator", args["ops"], ops, calls["op"]),
+            ("operator", read_args(args, "ops", ops, words), ops, around_op),
             ("span", spans, marks, calls["mark"]),
         ):
             if rows.size:
