@@ -101,6 +101,15 @@ def test_other_operators_tell_nothing(tmp_path, around):
     assert found == {"collective": "allreduce", "told_by": "name", "is_partial": False}
 
 
+def test_the_operator_is_found_where_nothing_has_a_correlation(tmp_path):
+    """As in some traces of ROCm, whose kernels are all of one name."""
+    call = {**launch(20, correlation=0, name="hipExtLaunchKernel")}
+    call["args"] = {"External id": 5}
+    events = [record(**GATHER), call, comm(100, 5, GENERIC, **{"External id": 5})]
+    found = call_of(tmp_path, *events)
+    assert (found["told_by"], found["collective"]) == ("operator", "_allgather_base")
+
+
 def test_a_graph_replay_is_told_by_name(tmp_path):
     events = [
         record(**GATHER),

@@ -6,7 +6,7 @@ import pytest
 
 from tests.contract.places import GLOO, SHARED
 from traceparse.ingest import read_trace
-from traceparse.rank import digest
+from traceparse.rank import digest, public_tables
 
 
 def shared(name):
@@ -44,6 +44,21 @@ def test_a_dlrm_of_2023_is_told_by_spans():
     assert rows[0]["message_bytes"] == 6144 * 4
     lasts = device.exposed["end_ns"].to_numpy() - device.exposed["start_ns"].to_numpy()
     assert int(lasts.sum()) == device.window.exposed_comm_ns
+
+
+def test_steps_are_those_of_the_kernels():
+    path = SHARED / "hta-nccl-data-a100.json.gz"
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    tables = public_tables(read_trace(path))
+    columns = ("start_ns", "end_ns", "step", "stream", "name", "rank", "device")
+    events = [row for row in tables["kernels"].to_pylist() if row["kind"] == "comm"]
+    calls, kernels = (
+        sorted(tuple(row[name] for name in columns) for row in rows)
+        for rows in (tables["collectives"].to_pylist(), events)
+    )
+    assert calls == kernels
+    assert len({step for _, _, step, *_ in calls}) > 1
 
 
 def test_a_rocm_training_job_that_communicates_not():

@@ -68,7 +68,7 @@ class Gathered(NamedTuple):
     told_by: Int32s
     is_several: Bools
 
-    def take(self, rows: Int64s) -> Gathered:
+    def take(self, rows: Int64s | slice) -> Gathered:
         """Return some of them."""
         return Gathered(*(column[rows] for column in self))  # type: ignore[arg-type]
 

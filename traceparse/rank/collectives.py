@@ -8,6 +8,7 @@ and MPI have no kernels: their spans are the calls.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -118,17 +119,21 @@ class Collectives:
         return np.searchsorted(self._all["row"], rows)
 
     def tables(self, steps: Sequence[Marker]) -> list[ArrowTable]:
-        """Return the calls of each device, in order of start, with all that is told."""
+        """Return the calls of each device, in order of start, with all that is told.
+
+        Once: what they were made of is forgotten.
+        """
         calls = self._all
         if self.are_too_many or not calls.size:
             return [CALLS.empty_table()] * self._num_devices
         order = np.lexsort([calls["end"], calls["start"], calls["device"]])
-        firsts = np.searchsorted(calls["device"][order], np.arange(1, self._num_devices))
-        gathered = self._gathered()
+        gathered = self._gathered().take(order)
+        self._calls = calls = gathered.calls
+        firsts = np.searchsorted(calls["device"], np.arange(self._num_devices + 1))
         told = Told(
             self._names, self._words, self._trace.header.groups, self._trace.health.rank
         )
-        return [call_table(gathered.take(own), told, steps) for own in np.split(order, firsts)]
+        return [call_table(gathered.take(slice(*own)), told, steps) for own in pairwise(firsts)]
 
     def _gathered(self) -> Gathered:
         """Gather what is told of each call, who told it, and whether of several at once."""
