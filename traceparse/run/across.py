@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +14,18 @@ from traceparse.errors import Note
 from traceparse.intervals import Int64s, Intervals, covered_before
 from traceparse.rank import DeviceDigest, StepTimes
 from traceparse.rank.collective_names import Collective, collective_named
+from traceparse.run.across_notes import (
+    about_contention,
+    about_instances,
+    about_offsets,
+    about_strangers,
+)
 from traceparse.run.clock import Clock, align
 from traceparse.run.exposure import Exposure, Parts, exposure_of
 from traceparse.run.gathered import NOTHING, Calls, gather_calls
 from traceparse.run.instances import Instances, instances_of
 from traceparse.run.matching import match
-from traceparse.units import format_percent, parse_ranges
+from traceparse.units import parse_ranges
 
 __all__ = ["PEERS", "Across", "across"]
 
@@ -172,7 +178,14 @@ def across(devices: Sequence[DeviceDigest], ranks: Sequence[int | None]) -> Acro
         instances,
         clock,
         exposures,
-        (*about_matching, *about_clock, *_about(instances), *_about_contention(devices)),
+        (
+            *about_matching,
+            *about_clock,
+            *about_offsets(clock, ranks),
+            *about_strangers(calls, ranks),
+            *about_instances(instances),
+            *about_contention(devices),
+        ),
     )
 
 
@@ -209,52 +222,3 @@ def _busbw_factor(known: Collective | None, size: int | None) -> float | None:
         return None
     factors = {"2(n-1)/n": 2 * (size - 1) / size, "(n-1)/n": (size - 1) / size, "1": 1.0}
     return factors.get(known.busbw)
-
-
-def _about(instances: Instances) -> Iterator[Note]:
-    split = instances.is_split
-    several = instances.num_ranks >= 2
-    if not split.any():
-        why = (
-            "no collective was seen on all ranks of its group that have a file"
-            if several.any() or (instances.num_expected > 1).any()
-            else "it takes traces of two ranks at least that communicate with each other"
-        )
-        yield Note(
-            "communication_unsplit",
-            f"waiting and transfer cannot be told apart, so there is no loss to communication: "
-            f"{why}",
-        )
-    partial = split & (instances.num_members > instances.num_expected)
-    if partial.any():
-        yield Note(
-            "transfer_upper_bound",
-            f"{int(partial.sum())} collectives have ranks without a file: the last to come may "
-            f"be one of these, so transfer is an upper bound, and waiting a lower one",
-        )
-    odd = several & ~instances.is_alike
-    if odd.any():
-        yield Note(
-            "collectives_disagree",
-            f"{int(odd.sum())} collectives are of different kinds or sizes on their ranks, so "
-            f"waiting and transfer cannot be told apart in them",
-        )
-    lone = (instances.num_ranks < instances.num_expected) & ~odd
-    if lone.any():
-        yield Note(
-            "collectives_unmatched",
-            f"{int(lone.sum())} collectives were not seen on all ranks of their group that "
-            f"have a file, so waiting and transfer cannot be told apart in them",
-        )
-
-
-def _about_contention(devices: Sequence[DeviceDigest]) -> Iterator[Note]:
-    overlapped = sum(device.overlapped_ns for device in devices)
-    unknown = sum(device.never_alone_ns for device in devices)
-    if unknown:
-        yield Note(
-            "contention_unknown",
-            f"{format_percent(unknown, overlapped)} of the time of compute kernels that "
-            f"collectives overlap is of kernels that never ran alone, so contention adds "
-            f"nothing for them",
-        )
