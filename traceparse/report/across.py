@@ -140,21 +140,25 @@ def waited_for(report: Report) -> str | None:
     Peers are left out: whom they wait for is the pipeline's order. How long each rank was
     waited for is known only where it was last in all collectives of a kind; else at least that.
     """
-    rows = [row for row in report.collectives or () if row["collective"] != _PEERS]
-    lasts = last_in(rows)
+    lasts = last_in(report)
     if not lasts:
         return None
+    rows = _among_groups(report)
     told = [_about_last(rank, num, rows) for rank, num in lasts.most_common(_MOST_WAITED_FOR)]
     others = len(lasts) - len(told)
     return "; ".join(told) + (f"; and {format_number_of(others, 'other')}" if others else "")
 
 
-def last_in(rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
+def last_in(report: Report) -> Counter[str]:
     """Return in how many collectives each rank came last, the lowest rank first."""
     found: Counter[str] = Counter()
-    for row in rows:
+    for row in _among_groups(report):
         found.update(row["last_rank_counts"])
     return Counter({rank: found[rank] for rank in sorted(found, key=int)})
+
+
+def _among_groups(report: Report) -> list[Mapping[str, Any]]:
+    return [row for row in report.collectives or () if row["collective"] != _PEERS]
 
 
 def _about_last(rank: str, num: int, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -60,7 +60,9 @@ def across_of(report: Report) -> Across | None:
     found = report.collectives
     if not found:
         return None
-    known = [(device, parts) for device in report.devices if (parts := communication_of(device))]
+    known = [
+        (device, parts) for device in report.devices if (parts := communication_of(device))
+    ]
     shown = choose_devices([device for device, _ in known], _MAX_DEVICES)
     sums = [communication_of(device) or {} for device in shown]
     terms = [name for name in _names(sums) if name not in RARE or any(s[name] for s in sums)]
@@ -100,12 +102,14 @@ def _row(
     offsets: Mapping[str, int] = clock.get("offsets_ns") or {}
     drift = (clock.get("drift_ppm") or {}).get(rank)
     furthest = max(map(abs, offsets.values()), default=0)
-    bar = stacked([(name, term_of(name).name, ns) for name, ns in parts.items()], span_ns, scale)
+    bar = stacked(
+        [(name, term_of(name).name, ns) for name, ns in parts.items()], span_ns, scale
+    )
     return CommunicationRow(
         rank=rank,
         device=str(device.device),
         bar=bar,
-        last=format_count(last_in(report.collectives or ()).get(rank, 0)),
+        last=format_count(last_in(report).get(rank, 0)),
         offset=format_ms(offsets.get(rank), ms_decimals(furthest)),
         drift=UNKNOWN if drift is None else f"{drift:,.1f}" if drift else "0",
     )

@@ -116,7 +116,7 @@ def premises(report: Report) -> Iterator[str]:
 
 
 def terms_of(*waterfalls: Sequence[Mapping[str, Any]]) -> list[Term]:
-    """Return the terms to show of waterfalls, without those that none has and most jobs lack."""
+    """Return the terms to show of waterfalls, less those that none has and most jobs lack."""
     shares = [share for waterfall in waterfalls for share in waterfall]
     names = dict.fromkeys(share["name"] for share in shares)
     some = {share["name"] for share in shares if share["ratio"]}

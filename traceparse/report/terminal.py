@@ -1,4 +1,4 @@
-"""The report in a terminal: the verdict, tables of ranks and steps, peak, ranks together, notes."""
+"""The report in a terminal: verdict, tables of ranks and steps, peak, ranks together, notes."""
 
 from __future__ import annotations
 

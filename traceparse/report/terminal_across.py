@@ -1,4 +1,4 @@
-"""What ranks did together, in a terminal: clock, scaling loss, who is waited for, collectives."""
+"""What ranks did together, in a terminal: clock, scaling loss, waiting, collectives."""
 
 from __future__ import annotations
 

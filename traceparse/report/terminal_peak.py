@@ -34,6 +34,7 @@ _TITLE = "Where 100% of the peak goes"
 _MAX_ROWS = 8
 _MAX_OPERATORS = 5
 _LONGEST_BAR = 40
+_LAYOUTS = ((2, "%"), (1, "%"), (1, ""))  # gaps between columns, and what follows shares
 _NAME_LIMIT = 24
 _NAMES = "operator and shapes"
 _FEWEST_FOR_NAMES = 12  # columns that an operator's name and shapes need at least
@@ -103,11 +104,13 @@ def _print_ranks(devices: Sequence[DeviceReport], console: Console) -> None:
     several = len({device.rank for device in known}) < len(known)
     console.print()
     say(console, " each over its steps, in % of its peak", lead="Ranks", lead_style="bold")
-    for gap, sign in ((2, "%"), (1, "%"), (1, "")):
-        table = _ranks_table(console, shown, gap=gap, sign=sign, several=several)
-        table.width = natural_width(table, console)
-        if table.width <= console.width:
-            break
+    layouts = (
+        _ranks_table(console, shown, gap=gap, sign=sign, several=several)
+        for gap, sign in _LAYOUTS
+    )
+    tables = [(table, natural_width(table, console)) for table in layouts]
+    fitting = (one for one in tables if one[1] <= console.width)
+    table, table.width = next(fitting, tables[-1])
     console.print(table, crop=False)
     if left := len(known) - len(shown):
         say(console, f"… {format_number_of(left, 'more row')} in report.json", "dim")

@@ -148,7 +148,8 @@ DEFINITIONS: Final = {
     "load_balance": "mean compute / most compute of a rank",
     "serialization": "most compute of a rank / (step − mean exposed_transfer)",
     "parallel_efficiency": (
-        "load balance × serialization × transfer, this one (step − mean exposed_transfer) / step"
+        "load balance × serialization × transfer; here, transfer = (step − mean "
+        "exposed_transfer) / step"
     ),
     "hfu": "Σ_dtype executed FLOP/peak ÷ span; executed includes recomputation",
     "mfu": "likewise with what the model needs for forward and backward",
