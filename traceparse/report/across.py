@@ -43,7 +43,7 @@ _MOST_DECIMALS = 4  # of milliseconds, as for operators
 _LEAST_DRIFT_PPM = 0.05  # what is written is 0.1 at least
 
 # notes that say why nothing could be split, the first cause first
-_REASONS = ("collectives_disagree", "collectives_mismatched", "collectives_unmatched")
+_REASONS = ("collectives_disagree", "collectives_unmatched")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,11 @@ def why_not_split(report: Report) -> str:
             "told from transfer"
         )
     said = {note.code: note.message for note in reversed(report.notes)}
-    unsaid = "no collective was seen on all ranks of its group that have a file"
-    why = next((said[code] for code in _REASONS if code in said), unsaid)
-    return f"waiting cannot be told from transfer: {why}"
+    unsaid = (
+        "no collective was seen on several ranks, and on all of its group that have a file: "
+        "waiting cannot be told from transfer"
+    )
+    return next((said[code] for code in _REASONS if code in said), unsaid)
 
 
 def clock_line(report: Report) -> str:

@@ -108,9 +108,9 @@ def _print_ranks(devices: Sequence[DeviceReport], console: Console) -> None:
         _ranks_table(console, shown, gap=gap, sign=sign, several=several)
         for gap, sign in _LAYOUTS
     )
-    tables = [(table, natural_width(table, console)) for table in layouts]
-    fitting = (one for one in tables if one[1] <= console.width)
-    table, table.width = next(fitting, tables[-1])
+    tables = [(natural_width(table, console), table) for table in layouts]
+    width, table = next((one for one in tables if one[0] <= console.width), tables[-1])
+    table.width = width
     console.print(table, crop=False)
     if left := len(known) - len(shown):
         say(console, f"… {format_number_of(left, 'more row')} in report.json", "dim")
