@@ -22,7 +22,10 @@ def show_report(report: Report, *, as_json: bool, quiet: bool, out: Path | None)
     The report goes to standard output, as tables or as JSON; notes and the names of written
     files go to standard error, unless quiet. JSON has the notes in it.
     """
-    saved = report.save(out) if out else []
+    saved: Sequence[Path] = []
+    if out:
+        with _writing(out):
+            saved = report.save(out)
     if as_json:
         from traceparse.report import json_text
 
