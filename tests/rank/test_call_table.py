@@ -21,6 +21,7 @@ from tests.traces import BASE_NS, annotation, kernel, launch, step, write
 from traceparse.ingest import read_trace
 from traceparse.rank import public_tables
 from traceparse.tables import schema_of
+from traceparse.units import parse_ranges
 
 
 @pytest.mark.parametrize(
@@ -47,11 +48,22 @@ def test_ranks_of_a_group(tmp_path, told, groups, ranks, size):
     assert (found.get("group_ranks"), found.get("group_size")) == (ranks, size)
 
 
+def test_ranks_of_a_large_group_are_whole(tmp_path):
+    groups = [{"pg_name": "0", "ranks": list(range(0, 60_000, 2))}]
+    told = {**GATHER, "Process Group Name": "0", "Group size": 30_000}
+    events = [comm(9 * n, 5, **{**told, "Group size": 30_000 + n % 2}) for n in range(1, 5)]
+    odd, even = calls_of(tmp_path, events, groups=groups)[:2]
+    assert parse_ranges(even["group_ranks"]) == tuple(range(0, 60_000, 2))
+    assert (odd["group_ranks"], odd["group_size"]) == (None, 30_001)
+
+
 @pytest.mark.parametrize(
     ("first", "stride", "size", "ranks"),
     [
         (0, 1, 40, "0-39"),
         (1, 8, 4, "1,9,17,25"),
+        (3, 1, 1, "3"),
+        (3, 5, 1, "3"),
         (0, 1, 1 << 20, "0-1048575"),
         (0, -1, 4, None),
         (-1, -1, 4, None),

@@ -59,13 +59,14 @@ class Attributed(NamedTuple):
     ``operators`` has the place of the innermost operator around each, ``owners`` that of the
     innermost countable one, ``NOTHING`` where there is none. ``counts`` are operators whose
     work counts; ``is_missed`` those that worked and could not be counted. ``is_in_frame`` is
-    what Python's stack says to be recomputation, where it was recorded. ``recorders`` and
-    ``marks`` have the places of what tells of a collective, of events that communicate.
+    what Python's stack says to be recomputation, where it was recorded. ``comm`` has the places
+    of events that communicate, ``recorders`` and ``marks`` of what tells of each.
     """
 
     rows: Rows
     operators: Int64s
     owners: Int64s
+    comm: Int64s
     recorders: Int64s
     marks: Int64s
     counts: Bools
@@ -199,6 +200,7 @@ class Attribution:
             rows=tree.rows,
             operators=tree.operators,
             owners=tree.owners,
+            comm=tree.comm,
             recorders=tree.recorders,
             marks=tree.marks,
             counts=tree.counts(has_worked),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from traceparse.rank.steps import Marker, step_numbers
 from traceparse.rank.texts import NO_TEXT, Int32s, Texts
 from traceparse.rank.times import CALLS
 from traceparse.tables import TEXT, ArrowTable
-from traceparse.units import format_ranges, num_in_ranges
+from traceparse.units import num_in_ranges
 
 __all__ = ["SOURCES", "Call", "Calls", "Gathered", "Told", "call_table"]
 
@@ -143,6 +144,7 @@ def _groups(facts: Facts, told: Told) -> tuple[Int32s, Int64s]:
     distinct = np.stack([key[firsts].astype(np.int64) for key in keys], axis=1)
     ranks = np.full(firsts.size, NO_TEXT, np.int32)
     sizes = distinct[:, -1].copy()
+    count = cache(num_in_ranges)  # many calls have the same, however long
     names, lists = told.words.group.all(), told.words.ranks.all()
     for place, (group, listed, *regular) in enumerate(distinct[:_MOST_GROUPS].tolist()):
         candidates = (
@@ -150,23 +152,24 @@ def _groups(facts: Facts, told: Told) -> tuple[Int32s, Int64s]:
             lists[listed] if listed >= 0 else None,
             _regular(*regular),
         )
-        found = next((text for text in candidates if _is_of(text, regular[-1])), None)
+        size = regular[-1]
+        found = next(  # what has another size is of another group
+            (one for one in candidates if one and size in (_UNKNOWN, count(one))), None
+        )
         if found is not None:
             ranks[place] = told.words.ranks.number(found)
-            sizes[place] = num_in_ranges(found)
+            sizes[place] = count(found)
     return ranks[which], sizes[which]
-
-
-def _is_of(ranks: str | None, size: int) -> bool:
-    """Whether these ranks are known, and as many as the group is said to have."""
-    return ranks is not None and size in (_UNKNOWN, num_in_ranges(ranks))
 
 
 def _regular(first: int, stride: int, size: int) -> str | None:
     if min(first, stride, size) == _UNKNOWN or (stride > 1 and size > _MOST_APART):
         return None
     ranks = range(first, first + stride * size, stride)
-    return format_ranges(ranks) if ranks[-1] < MOST_RANKS else None
+    if ranks[-1] >= MOST_RANKS:
+        return None
+    # not counted through: a file may claim any number of groups of a million
+    return f"{first}-{ranks[-1]}" if stride == 1 and size > 1 else ",".join(map(str, ranks))
 
 
 def _message_bytes(facts: Facts, collective: Int32s, sizes: Int64s, words: Words) -> Int64s:

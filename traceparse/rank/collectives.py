@@ -110,9 +110,9 @@ class Collectives:
         if self.are_too_many:
             return
         for field, around in (("op", part.recorders), ("mark", part.marks)):
-            own = np.flatnonzero((around != NOTHING) & part.is_done)
-            if own.size:
-                places = self._places(part.rows["row"][own])
+            own = (around != NOTHING) & part.is_done[part.comm]
+            if own.any():
+                places = self._places(part.rows["row"][part.comm[own]])
                 self._all[field][places] = part.rows["row"][around[own]]
 
     def _places(self, rows: Int64s) -> Int64s:

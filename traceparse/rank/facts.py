@@ -74,7 +74,7 @@ _LIMITS: Final = {  # the lowest number that is right, and the lowest above that
 }
 _LONGEST_NAME = 64  # letters of a collective or a type
 _LONGEST_GROUP = 256
-_LONGEST_RANKS = 1 << 16
+_LONGEST_RANKS = 1 << 20  # as in the header: ranks that were cut would be others
 _COALESCED, _RECEIVES = "coalesced", "recv"
 _LISTS = ("TensorList", "GenericList")
 

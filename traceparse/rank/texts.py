@@ -59,12 +59,18 @@ class Texts:
         return list(self._known)
 
     def column(self, numbers: Int32s) -> pa.DictionaryArray:
-        """Make a column of numbers, with no text in its dictionary that it does not have."""
+        """Make a column of numbers; equal texts make equal columns.
+
+        The dictionary has the texts of the column, in order, however they were met.
+        """
         used, which = np.unique(numbers, return_inverse=True)
-        has_none = used.size > 0 and used[0] == NO_TEXT
         texts = self.all()
-        dictionary = [texts[number] for number in used[int(has_none) :].tolist()]
-        indices = which.reshape(-1).astype(np.int32) - np.int32(has_none)
+        own = sorted(texts[number] for number in used.tolist() if number != NO_TEXT)
+        places = {text: place for place, text in enumerate(own)}
+        place_of = [
+            NO_TEXT if number == NO_TEXT else places[texts[number]] for number in used.tolist()
+        ]
+        indices = np.array(place_of, np.int32)[which.reshape(-1)]
         return pa.DictionaryArray.from_arrays(
-            pa.array(indices, mask=indices < 0), pa.array(dictionary, pa.string())
+            pa.array(indices, mask=indices < 0), pa.array(own, pa.string())
         ).cast(TEXT)

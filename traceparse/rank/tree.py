@@ -99,24 +99,24 @@ class Tree:
 
     @cached_property
     def recorders(self) -> Int64s:
-        """The innermost record of a collective around each event that communicates."""
+        """The innermost record of a collective around each of :attr:`comm`."""
         return self._around_comm(Is.RECORDER)
 
     @cached_property
     def marks(self) -> Int64s:
-        """The innermost mark of a collective around each event that communicates."""
+        """The innermost mark of a collective around each of :attr:`comm`."""
         return self._around_comm(Is.MARK)
 
-    def _around_comm(self, flag: np.uint16) -> Int64s:
-        found = np.full(self.rows.size, NOTHING)
-        are_wanted = self._has(flag)
-        if are_wanted.any():
-            found[self._comm] = nearest(self.parents, are_wanted, self._comm)
-        return found
-
     @cached_property
-    def _comm(self) -> Int64s:
+    def comm(self) -> Int64s:
+        """The device events that communicate."""
         return np.flatnonzero(~self.is_op & (self.rows["kind"] == COMM))
+
+    def _around_comm(self, flag: np.uint16) -> Int64s:
+        are_wanted = self._has(flag) if self.comm.size else np.empty(0, np.bool_)
+        if not are_wanted.any():
+            return np.full(self.comm.size, NOTHING)
+        return nearest(self.parents, are_wanted, self.comm)
 
     @cached_property
     def is_in_frame(self) -> Bools:
