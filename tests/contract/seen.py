@@ -19,6 +19,14 @@ OF_WORK = frozenset(
         *("nothing_counted", "kernels_unattributed"),
     }
 )
+# said of what ranks did together: whole traces of one rank have it as damaged ones do,
+# and tests/contract/test_across_bad_input.py says which is said of what
+OF_COMMUNICATION = frozenset(
+    {
+        *("no_communication", "communication_unsplit", "contention_unknown"),
+        *("collectives_unmatched", "collectives_ambiguous", "rank_not_in_group"),
+    }
+)
 COUNTS = ("count", "time_ns", "unlinked_count", "unlinked_time_ns")
 
 

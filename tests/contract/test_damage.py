@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from tests import oracle
-from tests.contract.seen import OF_WORK, device, partition_errors
+from tests.contract.seen import OF_COMMUNICATION, OF_WORK, device, partition_errors
 from tools.damage import KINDS, LOSSES
 from tools.damage_base import write
 from tools.damage_clean import clean
@@ -38,7 +38,11 @@ def named(given):
 
 
 def codes(report):
-    return {note["code"] for note in report["notes"]} - {"not_computed", *OF_WORK}
+    return {note["code"] for note in report["notes"]} - {
+        "not_computed",
+        *OF_WORK,
+        *OF_COMMUNICATION,
+    }
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import json
 import pytest
 
 import traceparse
-from tests.contract.seen import OF_WORK
+from tests.contract.seen import OF_COMMUNICATION, OF_WORK
 from tests.traces import document, kernel, op, write, write_rank
 from traceparse.engine import analyze, read
 from traceparse.errors import InputError, NotATraceError, StrictError, UsageError
@@ -14,7 +14,7 @@ from traceparse.errors import InputError, NotATraceError, StrictError, UsageErro
 
 def _codes(report) -> set[str]:
     usual = {"not_computed", "no_step_markers", "native_engine_missing"}
-    return {note.code for note in report.notes} - usual - OF_WORK
+    return {note.code for note in report.notes} - usual - OF_WORK - OF_COMMUNICATION
 
 
 def test_the_public_names_lead_here():
