@@ -68,7 +68,7 @@ def test_a_verdict_the_largest_loss_the_base_point_and_two_tables():
         "Lost  % points of efficiency, against the base point scaled ideally",
         "devices lost compute contention transfer wait pipeline unsplit copy idle",
         "      8  5.0       0          0        0    0        0       0    0  5.0",
-        "  1,024 19.8     1.2        3.0     10.8  5.0        0       0 -0.0 -0.2",
+        "  1,024 19.8     1.2        3.0     10.8  5.0        0       0  0.0 -0.2",
         "transfer, wait, pipeline (send and recv) and unsplit are exposed communication",
     ]
 

@@ -138,5 +138,5 @@ def _print(console: Console, table: Table) -> None:
 
 
 def _points(ratio: float) -> str:
-    """Write a share as percentage points: exactly nothing is 0."""
-    return f"{100 * ratio:,.1f}" if ratio else "0"
+    """Write a share as percentage points: exactly nothing is 0, and nothing is -0.0."""
+    return f"{100 * ratio:z,.1f}" if ratio else "0"
