@@ -137,7 +137,8 @@ def test_every_field_that_is_not_computed_has_a_note(tmp_path):
     named = {message.partition(":")[0] for message in _said(report, "not_computed")}
     plain = report.to_dict()
     assert named == {
-        *("collectives", "clock", "scaling_loss", "findings other than of impossible speed")
+        *("collectives", "clock", "scaling_loss"),
+        "findings other than of impossible speed and of stragglers",
     }
     for field in ("collectives", "clock", "scaling_loss"):
         assert plain[field] is None

@@ -33,7 +33,7 @@ _NOT_COMPUTED = (
     "collectives",
     "clock",
     "scaling_loss",
-    "findings other than of impossible speed",
+    "findings other than of impossible speed and of stragglers",
 )
 
 

@@ -1,0 +1,105 @@
+"""Why was the last rank last? Judged from what was measured; mixed evidence is no cause.
+
+What explains the wait for a rank is compared with that wait: how much longer its kernels take
+than the median of the other ranks' in the same runs, and how much longer its device idles than
+the median one. Half of the wait is enough to explain it, if the other explains less than a
+quarter:
+
+* *slow compute*: its kernels take more than 5 % longer (chips of one kind differ by as much),
+  and that explains it; other work than the others have does not count as slower;
+* *late host*: its device idles for that long, with kernels no slower: nothing was launched;
+* *place in the pipeline*: neither, and it is waited for in send and recv alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from traceparse.run.slower import Slower
+
+__all__ = ["SPREAD", "Cause", "Evidence", "cause_of"]
+
+Cause: TypeAlias = Literal[
+    "slow compute", "late host", "slow link", "place in the pipeline", "cause unclear"
+]
+
+SPREAD: Final = 0.05  # between chips of one kind
+_EXPLAINS = 0.5
+_DISTURBS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of a rank that others wait for.
+
+    ``wait_ns`` is how long the mean of its fellow members waits for it in the steps that count,
+    ``whole_wait_ns`` in the whole file: of itself, not through other groups.
+    ``more_compute_ns`` and ``more_idle_ns`` are, in those steps, against the median of the
+    other devices. ``unlaunched_ratio`` is which part of its lateness, weighed by the waits, its
+    calls had not been launched yet; ``queued_ns`` is the median of how long they had been when
+    they started.
+    """
+
+    wait_ns: float
+    whole_wait_ns: float
+    more_compute_ns: float
+    more_idle_ns: float
+    idle_ns: int
+    usual_idle_ns: int
+    slower: Slower | None
+    unlaunched_ratio: float | None
+    late_launch_ns: int | None
+    queued_ns: int | None
+    is_peers: bool
+    is_host: bool
+
+    @property
+    def kernels_ratio(self) -> float | None:
+        """Which part of the wait slower kernels explain; ``None``: none can be compared."""
+        return self.slower and _ratio(self.slower.excess_ns, self.whole_wait_ns)
+
+    @property
+    def compute_ratio(self) -> float:
+        """Which part of the wait more compute time explains, whatever work it was."""
+        return _ratio(self.more_compute_ns, self.wait_ns)
+
+    @property
+    def idle_ratio(self) -> float:
+        """Which part of the wait more idle time explains."""
+        return _ratio(self.more_idle_ns, self.wait_ns)
+
+
+def cause_of(evidence: Evidence) -> Cause:
+    """Judge; where nothing is explained well, the cause is unclear."""
+    if _is_slow(evidence) and evidence.idle_ratio < _DISTURBS:
+        return "slow compute"
+    if _is_starved(evidence):
+        return "late host"
+    if evidence.is_peers and not _is_odd(evidence):
+        return "place in the pipeline"
+    return "cause unclear"
+
+
+def _is_slow(evidence: Evidence) -> bool:
+    """Say whether its kernels are slower, those that cannot be compared in like measure."""
+    slower, kernels = evidence.slower, evidence.kernels_ratio
+    if slower is None or kernels is None or slower.factor <= 1 + SPREAD:
+        return False
+    return max(kernels, min(evidence.compute_ratio, 2 * kernels)) >= _EXPLAINS
+
+
+def _is_starved(evidence: Evidence) -> bool:
+    """Say whether its device had nothing to do, and its work was no slower."""
+    if evidence.is_host or evidence.idle_ratio < _EXPLAINS:
+        return False
+    return max(evidence.kernels_ratio or 0, evidence.compute_ratio) < _DISTURBS
+
+
+def _is_odd(evidence: Evidence) -> bool:
+    is_slower = evidence.slower is not None and evidence.slower.factor > 1 + SPREAD
+    return is_slower or evidence.idle_ratio >= _EXPLAINS
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
