@@ -7,8 +7,10 @@ quarter:
 
 * *slow compute*: its kernels take more than 5 % longer (chips of one kind differ by as much),
   and that explains it; other work than the others have does not count as slower;
-* *late host*: its device idles for that long, with kernels no slower: nothing was launched;
-* *place in the pipeline*: neither, and it is waited for in send and recv alone.
+* *late host*: its device idles for that long, with kernels less than 10 % slower: nothing had
+  been launched;
+* *place in the pipeline*: it is waited for in send and recv, and computes more than the others
+  with kernels no slower. Waiting there without either is the pipeline's bubble.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ from typing import Final, Literal, TypeAlias
 
 from traceparse.run.slower import Slower
 
-__all__ = ["SPREAD", "Cause", "Evidence", "cause_of"]
+__all__ = ["FAR", "SPREAD", "Cause", "Evidence", "cause_of"]
 
 Cause: TypeAlias = Literal[
     "slow compute", "late host", "slow link", "place in the pipeline", "cause unclear"
 ]
 
 SPREAD: Final = 0.05  # between chips of one kind
+FAR: Final = 0.1  # beyond doubt slower; a chip that idles clocks down, so others may seem so
 _EXPLAINS = 0.5
 _DISTURBS = 0.25
 
@@ -33,16 +36,16 @@ _DISTURBS = 0.25
 class Evidence:
     """What is known of a rank that others wait for.
 
-    ``wait_ns`` is how long the mean of its fellow members waits for it in the steps that count,
-    ``whole_wait_ns`` in the whole file: of itself, not through other groups.
+    ``wait_ns`` is how long the device that waits longest does so for it in the steps that
+    count, ``whole_wait_ns`` in the whole file: directly, not through other groups.
     ``more_compute_ns`` and ``more_idle_ns`` are, in those steps, against the median of the
     other devices. ``unlaunched_ratio`` is which part of its lateness, weighed by the waits, its
     calls had not been launched yet; ``queued_ns`` is the median of how long they had been when
     they started.
     """
 
-    wait_ns: float
-    whole_wait_ns: float
+    wait_ns: int
+    whole_wait_ns: int
     more_compute_ns: float
     more_idle_ns: float
     idle_ns: int
@@ -57,7 +60,9 @@ class Evidence:
     @property
     def kernels_ratio(self) -> float | None:
         """Which part of the wait slower kernels explain; ``None``: none can be compared."""
-        return self.slower and _ratio(self.slower.excess_ns, self.whole_wait_ns)
+        if self.slower is None:
+            return None
+        return _ratio(self.slower.excess_ns, self.whole_wait_ns)
 
     @property
     def compute_ratio(self) -> float:
@@ -70,14 +75,14 @@ class Evidence:
         return _ratio(self.more_idle_ns, self.wait_ns)
 
 
-def cause_of(evidence: Evidence) -> Cause:
-    """Judge; where nothing is explained well, the cause is unclear."""
+def cause_of(evidence: Evidence) -> Cause | None:
+    """Judge; where nothing is explained well, the cause is unclear; ``None`` for a bubble."""
     if _is_slow(evidence) and evidence.idle_ratio < _DISTURBS:
         return "slow compute"
     if _is_starved(evidence):
         return "late host"
     if evidence.is_peers and not _is_odd(evidence):
-        return "place in the pipeline"
+        return "place in the pipeline" if evidence.compute_ratio >= _DISTURBS else None
     return "cause unclear"
 
 
@@ -93,12 +98,14 @@ def _is_starved(evidence: Evidence) -> bool:
     """Say whether its device had nothing to do, and its work was no slower."""
     if evidence.is_host or evidence.idle_ratio < _EXPLAINS:
         return False
+    if evidence.slower is not None and evidence.slower.factor > 1 + FAR:
+        return False
     return max(evidence.kernels_ratio or 0, evidence.compute_ratio) < _DISTURBS
 
 
 def _is_odd(evidence: Evidence) -> bool:
     is_slower = evidence.slower is not None and evidence.slower.factor > 1 + SPREAD
-    return is_slower or evidence.idle_ratio >= _EXPLAINS
+    return is_slower or evidence.idle_ratio >= _DISTURBS
 
 
 def _ratio(part: float, whole: float) -> float:

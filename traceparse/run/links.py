@@ -92,7 +92,9 @@ def _groups(together: Across) -> Iterator[SlowGroup]:
             instances.num_ranks[rows],
         ]
     )
-    of_kind: dict[tuple[int, ...], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    of_kind: dict[tuple[int, ...], dict[int, list[int]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for key, group, row in zip(
         kind.tolist(), calls.groups[call].tolist(), rows.tolist(), strict=True
     ):
@@ -111,7 +113,7 @@ def _compared(
     instances = together.instances
     rows_of = [np.array(rows, np.int64) for rows in groups.values()]
     medians = np.array([np.median(instances.transfer_ns[rows]) for rows in rows_of])
-    if medians.size < 2:  # noqa: PLR2004 - nothing to compare with
+    if medians.size < 2:  # nothing to compare with
         return
     for place, rows in enumerate(rows_of):
         parts = slice(starts[rows[0]], starts[rows[0] + 1])

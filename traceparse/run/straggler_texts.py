@@ -27,7 +27,7 @@ _ADVICE: Final[dict[Cause, str]] = {
     ),
     "slow link": (
         "check the links and network adapters of its node (nvidia-smi nvlink -s, ibstat, "
-        "error counters), and that NCCL takes the path that it takes elsewhere (NCCL_DEBUG=INFO)"
+        "error counters), and that NCCL takes the same path as elsewhere (NCCL_DEBUG=INFO)"
     ),
     "place in the pipeline": (
         "balance the stages by the time they take, or use more micro-batches: a part of this "

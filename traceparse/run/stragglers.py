@@ -2,11 +2,14 @@
 
 A rank causes the wait of an instance if it is its last rank and was late of itself (see
 :mod:`traceparse.run.waits`). It is a straggler if others wait for it, in their exposed time,
-for 1 % of all device-steps or more, for more than three times as long as for the median of the
+for 1 % of all device-steps or more, and more than three times as long as for the median of the
 other ranks, and if it is last three standard deviations more often than if all members were
-last equally often, counting the instances that matter: those with a tenth of its longest wait.
-It is a warning if the wait exceeds 5 %: so far apart are chips of one kind, and who is waited for
-less is not called slow, nor called anything without a cause. Why is judged in :mod:`traceparse.run.causes`.
+last equally often, among the instances that matter: those with a tenth of its longest wait or
+more. Balanced waits are thus nobody's.
+
+It is a warning if the wait exceeds 5 %, as far as chips of one kind are apart, or if its
+kernels take 10 % longer than the others'; what is less and has no clear cause is not told. Why
+it is last is judged in :mod:`traceparse.run.causes`.
 
 A slow link makes nobody late but all members slow (:mod:`traceparse.run.links`): what exposed
 transfer exceeds that of other groups is lost by it, and the wait for those it had held up.
@@ -24,7 +27,7 @@ import numpy.typing as npt
 from traceparse.intervals import Int64s
 from traceparse.rank import OperatorWork
 from traceparse.run.across import Across
-from traceparse.run.causes import SPREAD, Evidence, cause_of
+from traceparse.run.causes import FAR, SPREAD, Evidence, cause_of
 from traceparse.run.gathered import NOTHING
 from traceparse.run.links import SlowLink, slow_links
 from traceparse.run.slower import KernelTable, kernel_table
@@ -70,7 +73,8 @@ class _Laid:
     is_meant: Bools
 
     def of(self, device: int) -> Bools:
-        return self.is_meant & (self.culprit == device)
+        found: Bools = self.is_meant & (self.culprit == device)
+        return found
 
 
 class _Search:
@@ -179,6 +183,8 @@ class _Search:
     ) -> dict[str, Any] | None:
         evidence = self._evidence(device, laid)
         cause = cause_of(evidence)
+        if cause is None or (cause == "cause unclear" and lost_ratio <= _SERIOUS):
+            return None
         own = laid.of(device)
         in_it = laid.is_meant & self._is_in(device)
         told = Told(
@@ -193,21 +199,17 @@ class _Search:
                 laid.exposed_ns[own & ~self._waits.is_own].sum() / self._span_ns
             ),
         )
-        if cause in ("slow compute", "cause unclear") and lost_ratio <= _SERIOUS:
-            return None  # chips of one kind differ by as much
-        is_serious = lost_ratio > _SERIOUS and cause != "place in the pipeline"
-        return rank_finding(told, is_serious=is_serious)
+        return rank_finding(told, is_serious=_is_serious(told))
 
     def _evidence(self, device: int, laid: _Laid) -> Evidence:
         own = laid.of(device) & self._waits.is_own
-        fellows = np.maximum(self._instances.num_ranks[own] - 1, 1)
         if self._table is None:
             self._table = kernel_table(self._operators)
         idle = np.delete(self._idle_ns, device)
         compute = np.delete(self._compute_ns, device)
         return Evidence(
-            wait_ns=float(np.sum(laid.exposed_ns[own] / fellows)),
-            whole_wait_ns=float(np.sum(laid.whole_ns[own] / fellows)),
+            wait_ns=self._longest_ns(own, self._waits.exposed_ns),
+            whole_wait_ns=self._longest_ns(own, self._waits.whole_ns),
             more_compute_ns=float(self._compute_ns[device] - np.median(compute)),
             more_idle_ns=float(self._idle_ns[device] - np.median(idle)),
             idle_ns=int(self._idle_ns[device]),
@@ -217,6 +219,22 @@ class _Search:
             is_peers=bool(self._instances.is_peer[laid.is_meant].any()),
             is_host=self._together.devices[device].device == "cpu",
         )
+
+    def _longest_ns(self, own: Bools, of_part: Int64s) -> int:
+        """Return how long the device waits that waits longest in some instances."""
+        instances = self._instances
+        rows = np.flatnonzero(own[instances.part_instance])
+        waited = np.zeros(len(self._steps), np.int64)
+        np.add.at(waited, instances.part_device[rows], of_part[rows])
+        return int(waited.max())
+
+
+def _is_serious(told: Told) -> bool:
+    if told.cause == "place in the pipeline":
+        return False
+    slower = told.evidence.slower
+    is_broken = told.cause == "slow compute" and slower and slower.factor > 1 + FAR
+    return told.lost_ratio > _SERIOUS or bool(is_broken)
 
 
 def _launches(waits: Waits, own: Bools, weights: Int64s) -> dict[str, Any]:

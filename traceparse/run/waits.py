@@ -195,7 +195,7 @@ def _gaps(together: Across) -> _Gaps:
     lasts_ns = instances.part_end_ns - instances.part_start_ns
     waited_ns = np.where(instances.is_split[own], instances.part_wait_ns, 0)
     since_ns = _ends_before(together)
-    order = np.lexsort([instances.part_end_ns, device])
+    order = np.lexsort((instances.part_end_ns, device))
     held, waited = (np.append(0, np.cumsum(one[order])) for one in (lasts_ns, waited_ns))
     first, stop = np.zeros_like(own), np.zeros_like(own)
     at = 0
@@ -213,7 +213,7 @@ def _ends_before(together: Across) -> Int64s:
     instances = together.instances
     group = together.calls.groups[instances.first_call][instances.part_instance]
     device, ends = instances.part_device, instances.part_end_ns
-    order = np.lexsort([instances.part_start_ns, group, device])
+    order = np.lexsort((instances.part_start_ns, group, device))
     is_same = np.zeros(order.size, np.bool_)
     is_same[1:] = (np.diff(device[order]) == 0) & (np.diff(group[order]) == 0)
     found = np.full(order.size, _NEVER)
@@ -221,9 +221,7 @@ def _ends_before(together: Across) -> Int64s:
     return found
 
 
-def _causes(
-    together: Across, late_ns: Int64s, last_part: Int64s, is_waited: Bools
-) -> Int64s:
+def _causes(together: Across, late_ns: Int64s, last_part: Int64s, is_waited: Bools) -> Int64s:
     """Return for each instance what its wait comes from, as :class:`Waits` has it."""
     instances, gaps = together.instances, _gaps(together)
     held, waited = (
