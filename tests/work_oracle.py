@@ -107,10 +107,7 @@ def launch_of(kernel: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) ->
         ]
         if wanted:
             is_graph = any("GraphLaunch" in call["name"] for call in calls)
-            # of two at once the one whose thread was met last
-            met = list(dict.fromkeys(e["tid"] for e in events if e["cat"] == "cuda_runtime"))
-            by = sorted(calls, key=lambda call: (call["ts"], -met.index(call["tid"])))
-            earliest = by[0] if by else None
+            earliest = min(calls, key=lambda call: call["ts"], default=None)
             return None if is_graph else earliest
     return None
 

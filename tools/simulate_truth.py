@@ -10,7 +10,7 @@ where every member has a file that shows it and clocks do not drift.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
@@ -143,6 +143,7 @@ def _contention(recording: Recording) -> dict[DeviceEvent, float | None]:
     That is their median; alike are those of the same operator, shapes and kernel. ``None``
     where none of them was ever alone.
     """
+    recorded = set(recording.host)
     comms = [recording.own(e) for e in recording.device if e.work.kind == "comm"]
     alone: dict[Any, list[int]] = {}
     slowed: dict[DeviceEvent, int] = {}
@@ -152,11 +153,12 @@ def _contention(recording: Recording) -> dict[DeviceEvent, float | None]:
             if any(start < end_ns and start_ns < end for start, end in comms):
                 slowed[event] = end_ns - start_ns
             else:
-                alone.setdefault(_likeness(event), []).append(end_ns - start_ns)
+                alone.setdefault(_likeness(event, recorded), []).append(end_ns - start_ns)
     medians = {key: median(durations) for key, durations in alone.items()}
     return {
-        event: duration_ns - medians[_likeness(event)] if _likeness(event) in medians else None
+        event: duration_ns - medians[kind] if kind in medians else None
         for event, duration_ns in slowed.items()
+        for kind in [_likeness(event, recorded)]
     }
 
 
@@ -173,9 +175,10 @@ def _contention_sums(
     }
 
 
-def _likeness(event: DeviceEvent) -> tuple[str, str, str]:
+def _likeness(event: DeviceEvent, recorded: Container[object]) -> tuple[str, str, str]:
+    """Return what tells kernels alike, as far as the file shows it."""
     op = event.launch.op
-    if event.in_graph or op is None or op.span is None:
+    if event.in_graph or op is None or op.span is None or op not in recorded:
         return event.work.name, "", ""
     return event.work.name, op.name, str(op.span.args.get("Input Dims"))
 

@@ -15,21 +15,33 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from traceparse.capture import profile
-    from traceparse.engine import analyze, read
+    from traceparse.engine import analyze, read, scaling
     from traceparse.errors import Note, TraceparseError
-    from traceparse.run import Report, Run
+    from traceparse.run import Report, Run, Scaling
 
 __version__ = "0.1.0"
-__all__ = ["Note", "Report", "Run", "TraceparseError", "analyze", "profile", "read"]
+__all__ = [
+    "Note",
+    "Report",
+    "Run",
+    "Scaling",
+    "TraceparseError",
+    "analyze",
+    "profile",
+    "read",
+    "scaling",
+]
 
 _HOME = {
     "Note": "traceparse.errors",
     "Report": "traceparse.run",
     "Run": "traceparse.run",
+    "Scaling": "traceparse.run",
     "TraceparseError": "traceparse.errors",
     "analyze": "traceparse.engine",
     "profile": "traceparse.capture",
     "read": "traceparse.engine",
+    "scaling": "traceparse.engine",
 }
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from tests.traces import kernel, launch, step, write, write_rank
 from traceparse.cli import app
 from traceparse.engine import analyze
-from traceparse.errors import StrictError, UsageError
+from traceparse.errors import InputError, StrictError, UsageError
 
 
 def _run(*words, fails: type[Exception] | None = None):
@@ -101,3 +101,11 @@ def test_every_command_explains_itself(command):
     result = CliRunner().invoke(app, [command, "--help"])
     assert result.exit_code == 0
     assert command in result.stdout
+
+
+def test_out_that_is_no_folder_is_one_line(tmp_path):
+    path = write_rank(tmp_path, 0, 1)
+    result = _run(path, "--out", path, fails=InputError)
+    assert str(result.exception) == (
+        f"{path}: cannot be written to (File exists); give --out another folder"
+    )

@@ -55,3 +55,15 @@ def test_nobody_to_show_it_to(monkeypatch):
     with shown_progress(quiet=False) as bar:
         assert bar is None
     assert terminal.getvalue() == ""
+
+
+def test_one_run_after_another_is_one_task(monkeypatch):
+    terminal = _on_terminal(monkeypatch)
+    monkeypatch.setattr(progress, "_PATIENCE_S", 0.0)
+    with shown_progress(quiet=False) as bar:
+        assert bar is not None
+        _work(bar)
+        _work(bar)
+    shown = terminal.getvalue()
+    assert "4/4 files" in shown
+    assert "2.0/2.0 kB" in shown

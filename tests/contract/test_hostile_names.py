@@ -222,6 +222,10 @@ def test_tables_take_every_text(hostile):
     meant = text.encode("utf-8", "replace").decode()
     for name in ("ops", "annotations", "device_events"):
         assert meant in tables[name]["name"].to_pylist()
+    calls = tables["collectives"]
+    assert meant.strip().lower()[:64] in calls["collective"].to_pylist()
+    assert meant[:256] in calls["group"].to_pylist()
+    assert meant[:1024] in calls["name"].to_pylist()
 
 
 def test_names_of_files_need_not_be_text(traceparse, tmp_path):

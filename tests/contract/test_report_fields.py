@@ -50,7 +50,11 @@ def test_devices_and_steps(report):
     (device,) = report["devices"]
     assert set(device) == {"rank", "device", "window", "steps", "kernels", "utilization"}
     (step,) = device["steps"]
-    assert set(step) == {"step", "name", "open_ended", "waterfall", *TIMES, *FIGURES}
+    assert set(step) == {
+        *("step", "name", "open_ended", "communication_ns", "waterfall"),
+        *TIMES,
+        *FIGURES,
+    }
     assert set(device["utilization"]) == UTILIZATION
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests import work_oracle
@@ -312,6 +312,8 @@ kernels = st.builds(
 )
 def test_any_trace_agrees_with_the_reference(tmp_path_factory, ops, calls, kernels, run):
     """However little is in memory at a time."""
+    launched = [(call["ts"], *call["args"].items()) for call in calls]
+    assume(len(launched) == len(set(launched)))  # of two at once, either may have launched
     events = [mm(1, 1, tid=9), *ops, *calls, *kernels]  # shapes are known in any case
     path = write(tmp_path_factory.mktemp("any") / "rank0.json", events, baseTimeNanoseconds=0)
     with pytest.MonkeyPatch.context() as patch:

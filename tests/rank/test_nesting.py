@@ -10,7 +10,7 @@ from traceparse.rank.nesting import NOTHING, enclosing, nearest
 
 def _enclosing(spans) -> list[int]:
     starts, ends = (np.array(column, np.int64) for column in zip(*spans, strict=True))
-    return [int(place) for place in enclosing(starts, ends)]
+    return [int(place) for place in enclosing(np.zeros(starts.size, np.int32), starts, ends)]
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,30 @@ def test_the_nearest_ancestor_agrees_with_a_walk(rows):
             at = parents[at]
         return at
 
-    found = nearest(np.array(parents, np.int64), np.array(wanted, np.bool_))
-    assert found.tolist() == [walk(parent) for parent in parents]
+    given_rows = np.array(parents, np.int64), np.array(wanted, np.bool_)
+    assert nearest(*given_rows).tolist() == [walk(parent) for parent in parents]
+    some = np.arange(0, len(rows), 3)
+    assert nearest(*given_rows, some).tolist() == [walk(at) for at in parents[::3]]
 
 
 def test_a_long_row_of_siblings_takes_few_rounds():
     num = 1 << 17
     starts = np.arange(num)
     ends = np.append(num + 1, starts[1:] + 1)
-    assert set(enclosing(starts, ends)[1:].tolist()) == {0}
+    threads = np.zeros(num, np.int32)
+    assert set(enclosing(threads, starts, ends)[1:].tolist()) == {0}
+
+
+def test_other_threads_enclose_nothing():
+    threads = np.array([0, 0, 1, 1, 2], np.int32)
+    starts, ends = np.array([0, 2, 1, 2, 0]), np.array([9, 4, 9, 4, 9])
+    assert enclosing(threads, starts, ends).tolist() == [-1, 0, -1, 2, -1]
+
+
+@pytest.mark.parametrize("wanted", [0, 1])
+def test_what_nests_deep_is_no_walk_for_each(wanted):
+    num = 1 << 16
+    parents, rows = np.arange(-1, num - 1), np.arange(num)
+    is_wanted = rows == 0 if wanted else np.zeros(num, np.bool_)
+    found = nearest(parents, is_wanted, rows)
+    assert set(found[1:].tolist()) == {0 if wanted else NOTHING}

@@ -3,10 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.traces import kernel, write
 from traceparse.ingest import Kept, read_trace
-from traceparse.rank.rows import distinct, groups, num_where, rows_where, texts_of
+from traceparse.rank.rows import alike, distinct, groups, num_where, rows_where, texts_of
 from traceparse.tables import TEXT
 
 
@@ -56,3 +58,11 @@ def test_groups_have_all_rows_in_their_order():
     assert found == {0: [1, 4], 1: [3], 3: [0, 2]}
     assert [value for value, _ in groups(np.array([2, 2]))] == [2]
     assert list(groups(np.empty(0, np.int16))) == []
+
+
+@given(st.lists(st.tuples(*[st.integers(-2, 2)] * 3), max_size=20))
+def test_rows_that_are_alike_agree_with_a_dictionary(table):
+    columns = [np.array([row[at] for row in table], np.int64) for at in range(3)]
+    firsts, which = alike(columns)
+    assert sorted(table[first] for first in firsts) == sorted(set(table))
+    assert [table[firsts[own]] for own in which] == table

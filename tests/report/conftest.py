@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.report.made_across import collective
 from traceparse.errors import Note
 from traceparse.ingest import FileHealth
 from traceparse.rank import KernelCounts, Times
@@ -275,6 +276,7 @@ def hostile(make: Factory, report: Report) -> Report:
         run=RunInfo(None, (0,), None, HOSTILE, accelerator, "bf16", {HOSTILE: HOSTILE}),
         utilization=make.use(),
         roofline=[make.row(HOSTILE, shapes=HOSTILE, dtype=HOSTILE)],
+        collectives=[collective(HOSTILE, process_group=HOSTILE, dtype=HOSTILE)],
         findings=[
             make.finding(severity, title=HOSTILE, evidence=HOSTILE, advice=HOSTILE)
             for severity in ("error", "warning")

@@ -46,6 +46,14 @@ def test_different_notes_on_the_whole_run_stay_apart_and_equal_ones_do_not():
     assert texts(*notes) == ["a", "b"]
 
 
+def test_more_notes_on_the_whole_run_than_anyone_reads_are_one_line():
+    notes = [Note("ambiguous", f"process group {n}: two ways") for n in range(5)]
+    assert texts(*notes[:4]) == [note.message for note in notes[:4]]
+    assert texts(*notes, notes[0]) == [
+        "process group 0: two ways (and 4 more like it in report.json)"
+    ]
+
+
 @pytest.mark.parametrize("message", ["clock: a later version", "clock is not computed"])
 def test_fields_that_are_not_computed_are_named_and_not_listed(message):
     notes = [Note("not_computed", message), Note("not_computed", message)]

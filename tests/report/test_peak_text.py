@@ -205,8 +205,8 @@ def test_devices_of_one_rank_are_told_apart(used):
 
 
 def test_a_term_that_is_new_is_drawn_plainly():
-    assert (term_of("exposed_wait").name, term_of("exposed_wait").key) == (
-        "exposed wait",
+    assert (term_of("cosmic_rays").name, term_of("cosmic_rays").key) == (
+        "cosmic rays",
         "other",
     )
 

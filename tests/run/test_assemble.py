@@ -136,12 +136,22 @@ def test_every_field_that_is_not_computed_has_a_note(tmp_path):
     report = _assemble(write_rank(tmp_path, 0, 1))
     named = {message.partition(":")[0] for message in _said(report, "not_computed")}
     plain = report.to_dict()
-    assert named == {
-        *("collectives", "clock", "scaling_loss"),
-        "findings other than of impossible speed and of stragglers",
-    }
-    for field in ("collectives", "clock", "scaling_loss"):
-        assert plain[field] is None
+    assert named == {"findings other than of impossible speed and of stragglers"}
+    # one rank alone
+    assert plain["scaling_loss"] is None
+    assert plain["clock"]["aligned"] is False
+    (said,) = _said(report, "communication_unsplit")
+    assert said == (
+        "waiting and transfer cannot be told apart, so there is no loss to communication: it "
+        "takes traces of two ranks at least that communicate with each other"
+    )
+
+
+def test_where_nothing_communicates_nothing_is_lost_to_it(tmp_path):
+    report = _assemble(write(tmp_path / "rank0.json", [kernel(1, 1)]))
+    assert (report.collectives, report.clock, report.scaling_loss) == ((), None, None)
+    (said,) = _said(report, "no_communication")
+    assert said.startswith("no collective or point-to-point call was recorded")
 
 
 def _stepped(tmp_path):

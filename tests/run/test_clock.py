@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def job(offsets, *, num=20, drift=(), jitter=0, seed=0, groups=None, **told):
     rng = random.Random(seed)
     ranks = range(len(offsets))
     groups = groups or {"0": list(ranks)}
-    rows = {rank: [] for rank in ranks}
+    rows: dict[int, list[dict[str, Any]]] = {rank: [] for rank in ranks}
     at = 10_000_000
     for number in range(num):
         for name, members in groups.items():

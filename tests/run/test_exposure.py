@@ -11,12 +11,12 @@ from traceparse.run.exposure import Parts, exposure_of
 def exposure(exposed, parts):
     """Split; a part is (start, end, transfer, is_peer, is_split)."""
     columns = list(zip(*parts, strict=True)) or [()] * 5
-    numbers = [np.array(column, np.int64) for column in columns[:3]]
-    flags = [np.array(column, np.bool_) for column in columns[3:]]
+    start, end, transfer = (np.array(column, np.int64) for column in columns[:3])
+    is_peer, is_split = (np.array(column, np.bool_) for column in columns[3:])
     spans = from_spans(
         *(np.array(list(column), np.int64) for column in zip(*exposed, strict=True))
     )
-    return exposure_of(spans, Parts(*numbers, *flags))
+    return exposure_of(spans, Parts(start, end, transfer, is_peer, is_split))
 
 
 def spans_of(intervals: Intervals) -> list[tuple[int, int]]:

@@ -136,3 +136,10 @@ def test_a_declared_hfu_that_cannot_be_is_an_error(make):
     report = make.report(make.digest(0, make.device(step)), peak={"bf16": 989.4e12}, **asked)
     assert report.utilization["hfu"] > 1 > report.utilization["mfu"]
     assert found(report) == [("error", "faster_than_peak")]
+
+
+def test_a_span_of_nothing_is_no_division(make):
+    """A step whose kernels took no time, as whole microseconds have them."""
+    report = make.report(one_step(make, make.work(flop=BF16), span=0, counted=0))
+    assert report.utilization is not None
+    assert report.utilization["mfu"] is None

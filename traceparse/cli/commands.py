@@ -11,6 +11,7 @@ from traceparse.cli.accelerators import accelerators
 from traceparse.cli.analyze import analyze
 from traceparse.cli.demo import demo
 from traceparse.cli.mfu import mfu
+from traceparse.cli.scaling import scaling
 from traceparse.cli.schema import schema
 
 __all__ = ["app"]
@@ -44,6 +45,7 @@ def traceparse(
 
 app.command()(analyze)
 app.command()(demo)
+app.command()(scaling)
 app.command()(mfu)
 app.command()(accelerators)
 app.command()(schema)

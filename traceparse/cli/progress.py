@@ -42,7 +42,10 @@ class _BytesBar:
         self._num_files = self._num_bytes = self._files = self._bytes = 0
 
     def start(self, num_files: int, num_bytes: int) -> None:
-        self._num_files, self._num_bytes = num_files, num_bytes
+        self._num_files += num_files  # of one run after another
+        self._num_bytes += num_bytes
+        if self._bar and self._task is not None:
+            self._bar.update(self._task, total=self._num_bytes)
 
     def advance(self, num_bytes: int) -> None:
         self._bytes += num_bytes

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from traceparse.run import Report
+from traceparse.errors import InputError
 
-__all__ = ["show_report"]
+if TYPE_CHECKING:
+    from traceparse.run import Report, Scaling
+
+__all__ = ["show_report", "show_scaling"]
 
 
 def show_report(report: Report, *, as_json: bool, quiet: bool, out: Path | None) -> None:
@@ -18,7 +22,10 @@ def show_report(report: Report, *, as_json: bool, quiet: bool, out: Path | None)
     The report goes to standard output, as tables or as JSON; notes and the names of written
     files go to standard error, unless quiet. JSON has the notes in it.
     """
-    saved = report.save(out) if out else []
+    saved: Sequence[Path] = []
+    if out:
+        with _writing(out):
+            saved = report.save(out)
     if as_json:
         from traceparse.report import json_text
 
@@ -26,8 +33,52 @@ def show_report(report: Report, *, as_json: bool, quiet: bool, out: Path | None)
     else:
         _draw(report, quiet=quiet)
     if not quiet:
-        for path in saved:
-            print(f"wrote {path}", file=sys.stderr)
+        _say_written(saved)
+
+
+def show_scaling(curve: Scaling, *, as_json: bool, quiet: bool, out: Path | None) -> None:
+    """Print how a job scales, and save it as ``report.json``, as :func:`show_report` does."""
+    from traceparse.report import json_text
+
+    text = json_text.render(curve)
+    saved = []
+    if out:
+        from traceparse.run import write_whole
+
+        with _writing(out):
+            out.mkdir(parents=True, exist_ok=True)
+            saved = [write_whole(out / "report.json", text)]
+    if as_json:
+        sys.stdout.write(text)
+    else:
+        _draw_scaling(curve, quiet=quiet)
+    if not quiet:
+        _say_written(saved)
+
+
+@contextmanager
+def _writing(out: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{out}: cannot be written to ({error.strerror}); give --out another folder"
+        ) from error
+
+
+def _say_written(paths: Sequence[Path]) -> None:
+    for path in paths:
+        print(f"wrote {path}", file=sys.stderr)
+
+
+def _draw_scaling(curve: Scaling, *, quiet: bool) -> None:
+    from rich.console import Console
+
+    from traceparse.report import scaling_text
+
+    scaling_text.render(curve, Console())
+    if not quiet:
+        scaling_text.render_notes(curve, Console(stderr=True))
 
 
 def _draw(report: Report, *, quiet: bool) -> None:

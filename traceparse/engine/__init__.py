@@ -9,11 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from traceparse.engine.between import scaling
     from traceparse.engine.early import default_folder, readers_ready
     from traceparse.engine.local import Progress
     from traceparse.engine.pipeline import analyze, read
 
-__all__ = ["Progress", "analyze", "default_folder", "read", "readers_ready"]
+__all__ = ["Progress", "analyze", "default_folder", "read", "readers_ready", "scaling"]
 
 _HOME = {
     "Progress": "traceparse.engine.local",
@@ -21,6 +22,7 @@ _HOME = {
     "default_folder": "traceparse.engine.early",
     "readers_ready": "traceparse.engine.early",
     "read": "traceparse.engine.pipeline",
+    "scaling": "traceparse.engine.between",
 }
 
 

@@ -21,7 +21,7 @@ from traceparse.ingest import RankTrace, engine, find, is_built, path_text, read
 from traceparse.rank import RankDigest, digest, public_tables
 from traceparse.run import Report, Run, ask, assemble, gather
 
-__all__ = ["analyze", "read"]
+__all__ = ["REFUSED", "analyze", "read"]
 
 # notes that say the input was not whole: what --strict does not accept
 _NOT_WHOLE = frozenset(
@@ -54,6 +54,7 @@ _NUMBERS_IN_DOUBT = frozenset(
         "steps_repeated",
     }
 )
+REFUSED = _NOT_WHOLE | _NUMBERS_IN_DOUBT
 
 
 def analyze(
@@ -245,8 +246,7 @@ def _about_cache(cache: Cache | None) -> Iterator[Note]:
 
 
 def _require_whole(report: Report) -> None:
-    refused = _NOT_WHOLE | _NUMBERS_IN_DOUBT
-    broken = [note for note in report.notes if note.code in refused]
+    broken = [note for note in report.notes if note.code in REFUSED]
     if not broken:
         return
     first = broken[0]

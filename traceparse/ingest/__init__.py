@@ -6,7 +6,7 @@ from traceparse.ingest.header import Header
 from traceparse.ingest.health import LOSSES, FileHealth
 from traceparse.ingest.kept import Kept
 from traceparse.ingest.native import engine, is_built
-from traceparse.ingest.ranks import ranks_text
+from traceparse.ingest.ranks import MOST_RANKS, ranks_text
 from traceparse.ingest.routes import CALL_MARKS, FRAME, STEP_MARK
 from traceparse.ingest.source import find, path_text
 from traceparse.ingest.trace import RankTrace, read_trace, read_traces
@@ -15,6 +15,7 @@ __all__ = [
     "CALL_MARKS",
     "FRAME",
     "LOSSES",
+    "MOST_RANKS",
     "STEP_MARK",
     "FileHealth",
     "Header",

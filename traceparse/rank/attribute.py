@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from traceparse.intervals import Int64s
 from traceparse.ordered import Ordered, Rows
 from traceparse.rank.nesting import NOTHING
-from traceparse.rank.rows import by_text, groups
+from traceparse.rank.rows import by_text, groups, hashes_of
 from traceparse.rank.signatures import CALL_COLUMNS, Signatures
 from traceparse.rank.tree import Bools, Is, Tree
 from traceparse.tables import ArrowTable
@@ -41,6 +41,7 @@ _FIELDS = (
     ("start", "i8"),  # of a device event: its launch
     ("order", "i8"),  # of what starts at once: operators, the longest first, then events
     ("row", "i8"),
+    ("ident", "u8"),  # tells names of kernels apart, and operators by name and shapes
     ("first", "i8"),  # of a device event: its own start
     ("end", "i8"),
     ("call", "i4"),  # the number of an operator's signature
@@ -53,7 +54,7 @@ _LAST = 1  # the order of events: that of operators is negative
 
 
 class Attributed(NamedTuple):
-    """Some rows of one thread: operators and device events, mixed; those that are done, once.
+    """Some rows: operators and device events, mixed; those that are done, once.
 
     ``operators`` has the place of the innermost operator around each, ``owners`` that of the
     innermost countable one, ``NOTHING`` where there is none. ``counts`` are operators whose
@@ -120,10 +121,20 @@ class Attribution:
             start=starts[kept],
             order=-ends[kept],
             row=rows[kept],
+            ident=self._idents(ops)[kept],
             end=ends[kept],
             call=calls[kept],
             flags=flags[kept],
         )
+
+    def keep_all(self) -> None:
+        """Keep all operators from now on, as ``is_complete`` does."""
+        self._is_complete = True
+
+    def _idents(self, ops: ArrowTable) -> npt.NDArray[np.uint64]:
+        if not self._is_complete:
+            return np.zeros(ops.num_rows, np.uint64)
+        return hashes_of(ops, "name") ^ (hashes_of(ops, "input_dims") << np.uint64(1))
 
     def add_spans(
         self,
@@ -150,8 +161,8 @@ class Attribution:
     ) -> None:
         """Add device events, each with the thread and the instant of its launch.
 
-        ``facts`` are any of ``row``, ``first`` and ``end`` (its own), ``device``, ``kind`` and
-        ``flags``.
+        ``facts`` are any of ``row``, ``ident``, ``first`` and ``end`` (its own), ``device``,
+        ``kind`` and ``flags``.
         """
         self._rows.add(
             launched_ns.size,
@@ -167,21 +178,14 @@ class Attribution:
         """Yield all rows, thread by thread; each of them is done in one part only."""
         held = np.empty(0, np.dtype(list(_FIELDS), align=True))
         for part in self._rows.parts():
-            *whole, last = np.split(part, np.flatnonzero(np.diff(part["thread"])) + 1)
-            for rows in (*whole, last):
-                if held.size and held["thread"][0] != rows["thread"][0]:
-                    yield self._attributed(held)
-                    held = held[:0]
-                joined = np.concatenate([held, rows]) if held.size else rows
-                until_ns = int(rows["start"][-1]) if rows is last else None
-                attributed = self._attributed(joined, until_ns)
-                yield attributed
-                held = attributed.rows[~attributed.is_done]
+            joined = np.concatenate([held, part]) if held.size else part
+            attributed = self._attributed(joined)
+            yield attributed
+            held = attributed.rows[~attributed.is_done]
         if held.size:
-            yield self._attributed(held)
+            yield self._attributed(held, is_last=True)
 
-    def _attributed(self, rows: Rows, until_ns: int | None = None) -> Attributed:
-        """Attribute rows of a thread; ``until_ns`` is when the next may begin, if any comes."""
+    def _attributed(self, rows: Rows, *, is_last: bool = False) -> Attributed:
         tree = Tree(rows.copy())
         is_pending = np.zeros(rows.size, np.bool_)
         if self._on_host:
@@ -202,7 +206,7 @@ class Attribution:
             is_in_frame=tree.is_in_frame,
             is_outside_engine=tree.engines == NOTHING,
             is_missed=tree.is_missed(has_worked),
-            is_done=tree.are_done(until_ns, is_pending),
+            is_done=tree.are_done(is_pending, is_last=is_last),
         )
 
 

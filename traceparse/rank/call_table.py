@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from traceparse.ingest import MOST_RANKS
 from traceparse.intervals import Int64s
 from traceparse.rank.collective_names import (
     NO_COLLECTIVE,
@@ -67,7 +68,7 @@ class Gathered(NamedTuple):
     told_by: Int32s
     is_several: Bools
 
-    def take(self, rows: Int64s) -> Gathered:
+    def take(self, rows: Int64s | slice) -> Gathered:
         """Return some of them."""
         return Gathered(*(column[rows] for column in self))  # type: ignore[arg-type]
 
@@ -164,7 +165,8 @@ def _is_of(ranks: str | None, size: int) -> bool:
 def _regular(first: int, stride: int, size: int) -> str | None:
     if min(first, stride, size) == _UNKNOWN or (stride > 1 and size > _MOST_APART):
         return None
-    return format_ranges(range(first, first + stride * size, stride))
+    ranks = range(first, first + stride * size, stride)
+    return format_ranges(ranks) if ranks[-1] < MOST_RANKS else None
 
 
 def _message_bytes(facts: Facts, collective: Int32s, sizes: Int64s, words: Words) -> Int64s:
@@ -182,12 +184,14 @@ def _message_bytes(facts: Facts, collective: Int32s, sizes: Int64s, words: Words
 
 def _sizes_in_bytes(known: Collective, facts: Facts, width: Int64s, sizes: Int64s) -> Int64s:
     found = np.full(facts.size, _UNKNOWN)
+    is_open = np.ones(facts.size, np.bool_)
     for size in known.size:
         side, _, times = size.partition("_")
         factor = width * sizes if times else width
-        fits = has(facts, side) & (factor > 0) & (found == _UNKNOWN)
-        fits &= facts[side] <= _LARGEST // np.maximum(factor, 1)
+        is_told = has(facts, side) & (factor > 0) & is_open
+        fits = is_told & (facts[side] <= _LARGEST // np.maximum(factor, 1))
         found[fits] = facts[side][fits] * factor[fits]
+        is_open &= ~is_told
     return found
 
 

@@ -8,6 +8,7 @@ and MPI have no kernels: their spans are the calls.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -21,7 +22,15 @@ from traceparse.rank.account import Account
 from traceparse.rank.attribute import Attributed
 from traceparse.rank.call_table import SOURCES, Call, Calls, Gathered, Told, call_table
 from traceparse.rank.classify import COMM
-from traceparse.rank.facts import FACT, Facts, Words, merge, read_args, read_spans
+from traceparse.rank.facts import (
+    FACT,
+    Facts,
+    Words,
+    are_incomplete,
+    merge,
+    read_args,
+    read_spans,
+)
 from traceparse.rank.link import UNLINKED, Linked
 from traceparse.rank.nesting import NOTHING
 from traceparse.rank.rows import numbers_of
@@ -110,17 +119,21 @@ class Collectives:
         return np.searchsorted(self._all["row"], rows)
 
     def tables(self, steps: Sequence[Marker]) -> list[ArrowTable]:
-        """Return the calls of each device, in order of start, with all that is told."""
+        """Return the calls of each device, in order of start, with all that is told.
+
+        Once: what they were made of is forgotten.
+        """
         calls = self._all
         if self.are_too_many or not calls.size:
             return [CALLS.empty_table()] * self._num_devices
         order = np.lexsort([calls["end"], calls["start"], calls["device"]])
-        firsts = np.searchsorted(calls["device"][order], np.arange(1, self._num_devices))
-        gathered = self._gathered()
+        gathered = self._gathered().take(order)
+        self._calls = calls = gathered.calls
+        firsts = np.searchsorted(calls["device"], np.arange(self._num_devices + 1))
         told = Told(
             self._names, self._words, self._trace.header.groups, self._trace.health.rank
         )
-        return [call_table(gathered.take(own), told, steps) for own in np.split(order, firsts)]
+        return [call_table(gathered.take(slice(*own)), told, steps) for own in pairwise(firsts)]
 
     def _gathered(self) -> Gathered:
         """Gather what is told of each call, who told it, and whether of several at once."""
@@ -130,17 +143,18 @@ class Collectives:
             return Gathered(
                 calls, np.concatenate(self._told), told_by, np.zeros(calls.size, np.bool_)
             )
+        args, words = self._trace.kept["collective_args"], self._words
+        facts = read_args(args, "device_events", np.ascontiguousarray(calls["row"]), words)
         told_by = np.full(calls.size, SOURCES.index("name"), np.int32)
-        ops, marks = (
-            np.unique(around[around != NOTHING]) for around in (calls["op"], calls["mark"])
-        )
-        wanted = {"device_events": np.ascontiguousarray(calls["row"]), "ops": ops}
-        args = read_args(self._trace.kept["collective_args"], wanted, self._words)
-        spans, are_several = self._read_marks(marks)
-        facts = args["device_events"]
         told_by[facts["has"] != 0] = SOURCES.index("kernel")
+        lack = are_incomplete(facts, self._trace.header.groups, words)
+        around_op = np.where(lack, calls["op"], NOTHING)
+        ops, marks = (
+            np.unique(around[around != NOTHING]) for around in (around_op, calls["mark"])
+        )
+        spans, are_several = self._read_marks(marks)
         for source, found, rows, around in (
-            ("operator", args["ops"], ops, calls["op"]),
+            ("operator", read_args(args, "ops", ops, words), ops, around_op),
             ("span", spans, marks, calls["mark"]),
         ):
             if rows.size:

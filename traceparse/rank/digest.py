@@ -21,6 +21,7 @@ from traceparse.ordered import Ordered
 from traceparse.rank.account import Account
 from traceparse.rank.classify import COMPUTE, COPY
 from traceparse.rank.collectives import Collectives
+from traceparse.rank.contention import Contention, Slowed
 from traceparse.rank.counted import OperatorWork, StepWork
 from traceparse.rank.counts import Count
 from traceparse.rank.doubts import doubts
@@ -124,6 +125,7 @@ class _Passage:
         self._segments = Segments(steps)
         self._bounds = StepBounds(steps, self._segments, len(self._names))
         self._collectives = Collectives(trace, len(self._names))
+        self._contention = Contention(len(self._names))
         on_host = not trace.kept["device_events"].num_rows
         self._owners = Owners(
             on_host=on_host, with_records=trace.kept["collective_args"].num_rows > 0
@@ -134,6 +136,8 @@ class _Passage:
         else:
             self._see_devices(trace)
         self._see_launches()
+        if self._contention.has_comm:
+            self._owners.keep_all()
         self._owners.add_spans(trace.kept["annotations"])
         self._owners.add_ops(trace.kept["ops"])
         self.tally = Tally(
@@ -142,6 +146,7 @@ class _Passage:
         for attributed in self._owners.parts():
             self.tally.add(attributed)
             self._collectives.add_attributed(attributed)
+            self._contention.add_attributed(attributed)
         self.tally.finish()
 
     def notes(self, health: FileHealth) -> Iterator[Note]:
@@ -176,6 +181,7 @@ class _Passage:
             }
             self.spans.add(work.starts.size, **facts)
             self._owners.add_events(work, row=work.rows, **facts)
+            self._contention.add(work)
             self._collectives.add(work)
             for device, rows in groups(work.devices):
                 self._counts[device].add(
@@ -203,6 +209,7 @@ class _Passage:
             rows = linked.events[is_linked]
             self._owners.add_linked(linked)
             self._collectives.add_linked(linked)
+            self._contention.add_unowned(linked.events[~is_linked | linked.is_graph])
             self._bounds.add(
                 linked.launched_ns[is_linked],
                 devices=rows["device"],
@@ -223,9 +230,12 @@ class _Passage:
         accounts = _accounts(cuts, self.spans)
         counted = _accounts(cuts, self.tally.spans)
         calls = self._collectives.tables(self._steps)
+        slowed = self._contention.finish(cuts)
         found = [
             replace(
-                self._device(place, account, _counted(counted[place]), bounds[place]),
+                self._device(
+                    place, account, _counted(counted[place]), slowed[place], bounds[place]
+                ),
                 calls=calls[place],
                 exposed=self._collectives.exposed(account),
             )
@@ -242,6 +252,7 @@ class _Passage:
         place: int,
         account: Account,
         counted_ns: Callable[[Bounds], int],
+        slowed: Slowed,
         bounds: Sequence[Bounds | None],
     ) -> DeviceDigest:
         count = self._counts[place]
@@ -254,7 +265,14 @@ class _Passage:
             return StepWork(bound and counted_ns(bound), self.tally.work_of(place, own))
 
         cut: tuple[StepTimes, ...] = (
-            StepTimes(None, None, open_ended=False, times=window, work=work(whole, None)),
+            StepTimes(
+                None,
+                None,
+                open_ended=False,
+                times=window,
+                work=work(whole, None),
+                twice_contention_ns=slowed.between(whole.start_ns, whole.end_ns),
+            ),
         )
         if self._steps:
             cut = tuple(
@@ -264,13 +282,23 @@ class _Passage:
                     open_ended=bool(bound and bound.open_ended),
                     times=bound and account.times(bound.start_ns, bound.end_ns),
                     work=work(bound, own),
+                    twice_contention_ns=(
+                        slowed.between(bound.start_ns, bound.end_ns) if bound else 0
+                    ),
                 )
                 for step, bound, own in zip(
                     self._steps, bounds, self._segments.of_steps, strict=True
                 )
             )
         kernels = count.kernels(self.tally.num_kernels[place], self.tally.kernels_ns[place])
-        return DeviceDigest(_device_of(self._names[place]), window, cut, kernels)
+        return DeviceDigest(
+            _device_of(self._names[place]),
+            window,
+            cut,
+            kernels,
+            overlapped_ns=slowed.overlapped_ns,
+            never_alone_ns=slowed.unknown_ns,
+        )
 
 
 def _accounts(cuts: Sequence[Int64s], spans: Ordered) -> list[Account]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceparse.ingest import Kept, ranks_text
+from traceparse.ingest import MOST_RANKS, Kept, ranks_text
 from traceparse.intervals import Int64s
 from traceparse.rank.collective_names import (
     collective_named,
@@ -27,7 +27,16 @@ from traceparse.rank.signatures import read_inputs
 from traceparse.rank.texts import NO_TEXT, Texts, used_texts
 from traceparse.tables import ArrowTable
 
-__all__ = ["FACT", "Facts", "Words", "has", "merge", "read_args", "read_spans"]
+__all__ = [
+    "FACT",
+    "Facts",
+    "Words",
+    "are_incomplete",
+    "has",
+    "merge",
+    "read_args",
+    "read_spans",
+]
 
 _NUMBERS = ("in", "out", "size", "source", "destination", "first", "stride")
 FACT: Final = np.dtype(
@@ -57,11 +66,10 @@ _KEYS: Final = {  # old spellings first: what is written besides in a new one is
     "Src Rank": "source",
     "dtype": "dtype",
 }
-_RANK = 1 << 20
 _LIMITS: Final = {  # the lowest number that is right, and the lowest above that is not
     **dict.fromkeys(("in", "out"), (0, 1 << 63)),
-    **dict.fromkeys(("source", "destination", "first"), (0, _RANK)),
-    **dict.fromkeys(("size", "stride"), (1, _RANK + 1)),
+    **dict.fromkeys(("source", "destination", "first"), (0, MOST_RANKS)),
+    **dict.fromkeys(("size", "stride"), (1, MOST_RANKS + 1)),
     **dict.fromkeys(("sequence", "comms_id"), (0, 1 << 64)),
 }
 _LONGEST_NAME = 64  # letters of a collective or a type
@@ -70,6 +78,7 @@ _LONGEST_RANKS = 1 << 16
 _COALESCED, _RECEIVES = "coalesced", "recv"
 _LISTS = ("TensorList", "GenericList")
 
+Bools = npt.NDArray[np.bool_]
 Facts = npt.NDArray[np.void]
 
 
@@ -115,9 +124,9 @@ def _number(text: str, lowest: int, limit: int) -> int | None:
     return number if lowest <= number < limit else None
 
 
-def has(facts: Facts, field: str) -> npt.NDArray[np.bool_]:
+def has(facts: Facts, field: str) -> Bools:
     """Say of which a field is known."""
-    known: npt.NDArray[np.bool_] = facts["has"] & _BITS[field] != 0
+    known: Bools = facts["has"] & _BITS[field] != 0
     return known
 
 
@@ -135,24 +144,33 @@ def _put(facts: Facts, field: str, rows: Int64s, values: npt.NDArray[np.generic]
     facts["has"][rows] |= _BITS[field]
 
 
-def read_args(args: Kept, wanted: Mapping[str, Int64s], words: Words) -> dict[str, Facts]:
-    """Read what arguments of collectives tell of some rows of some tables, given in order."""
-    found = {table: np.zeros(rows.size, FACT) for table, rows in wanted.items()}
+def read_args(args: Kept, table: str, rows: Int64s, words: Words) -> Facts:
+    """Read what arguments of collectives tell of some rows of a table, given in order."""
+    facts = np.zeros(rows.size, FACT)
+    if not rows.size:
+        return facts
     for part in args.parts("of", "row", "key", "value"):
-        for table, rows in wanted.items():
-            if not rows.size:
-                continue
-            own = rows_where(part, "of", _is_of(table))
-            own &= np.isin(part["row"].to_numpy(), rows.astype(np.uint64))
-            if own.any():
-                some = part.filter(pa.array(own))
-                at = np.searchsorted(rows, some["row"].to_numpy().astype(np.int64))
-                _read_part(some, at, found[table], words)
-    return found
+        own = np.flatnonzero(rows_where(part, "of", lambda texts: pc.equal(texts, table)))
+        told = part["row"].to_numpy()[own].astype(np.int64)
+        at = np.searchsorted(rows, told)
+        is_wanted = rows[np.minimum(at, rows.size - 1)] == told
+        if is_wanted.any():
+            _read_part(part, own[is_wanted], at[is_wanted], facts, words)
+    return facts
 
 
-def _is_of(table: str) -> Callable[[pa.Array], pa.Array]:
-    return lambda texts: pc.equal(texts, table)
+def _read_part(part: ArrowTable, own: Int64s, at: Int64s, facts: Facts, words: Words) -> None:
+    """Read some rows of arguments; ``at`` is where what each is of has its facts."""
+    keys = by_text(part, "key", _number_keys, null=-1)[own]
+    for place, field in enumerate(_KEYS.values()):
+        rows = np.flatnonzero(keys == place)
+        if not rows.size:
+            continue
+        texts, which = used_texts(part["value"].take(pa.array(own[rows])))
+        values = [words.read(field, text or "") for text in texts]
+        known = np.array([value is not None for value in values], np.bool_)[which]
+        numbers = np.array([value or 0 for value in values], FACT[field])[which]
+        _put(facts, field, at[rows[known]], numbers[known])
 
 
 def _number_keys(texts: pa.Array) -> npt.NDArray[np.int64]:
@@ -160,20 +178,19 @@ def _number_keys(texts: pa.Array) -> npt.NDArray[np.int64]:
     return np.array([places.get(text, -1) for text in texts.to_pylist()], np.int64)
 
 
-def _read_part(part: ArrowTable, at: Int64s, facts: Facts, words: Words) -> None:
-    keys = by_text(part, "key", _number_keys, null=-1)
-    for place, field in enumerate(_KEYS.values()):
-        rows = np.flatnonzero(keys == place)
-        if not rows.size:
-            continue
-        texts, which = used_texts(part["value"].take(pa.array(rows)))
-        values = [words.read(field, text or "") for text in texts]
-        known = np.array([value is not None for value in values], np.bool_)[which]
-        numbers = np.array([value or 0 for value in values], FACT[field])[which]
-        _put(facts, field, at[rows[known]], numbers[known])
+def are_incomplete(facts: Facts, groups: Mapping[str, str], words: Words) -> Bools:
+    """Which lack what an operator may tell besides? Its later arguments kernels have too."""
+    names = [name in groups for name in words.group.all()]
+    is_listed = np.array([*names, False], np.bool_)[
+        np.where(has(facts, "group"), facts["group"], NO_TEXT)
+    ]
+    found = ~(is_listed | has(facts, "ranks"))
+    for field in ("collective", "dtype", "in", "out", "size"):
+        found |= ~has(facts, field)
+    return found
 
 
-def read_spans(spans: ArrowTable, words: Words) -> tuple[Facts, npt.NDArray[np.bool_]]:
+def read_spans(spans: ArrowTable, words: Words) -> tuple[Facts, Bools]:
     """Read what spans of backends tell: name, inputs; and which are around several calls."""
     columns = [used_texts(spans[name]) for name in ("name", "input_dims", "input_types")]
     firsts, which = alike([ids for _, ids in columns])

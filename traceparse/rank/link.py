@@ -35,6 +35,7 @@ _FIELDS = (
     ("start", "i8"),
     ("end", "i8"),
     ("row", "i8"),
+    ("ident", "u8"),
     ("thread", "i4"),  # of a call
     ("device", "i2"),
     ("kind", "i1"),
@@ -107,7 +108,8 @@ class Links:
     def add_events(self, keys: npt.NDArray[np.uint64], **facts: npt.NDArray[Any]) -> None:
         """Add device events by correlation, 0 for none, with what is to come back with them.
 
-        That is any of ``start``, ``end``, ``row``, ``device``, ``kind`` and ``flags``.
+        That is any of ``start``, ``end``, ``row``, ``ident``, ``device``, ``kind`` and
+        ``flags``.
         """
         known = keys != 0
         self._rows.add(

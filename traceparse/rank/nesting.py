@@ -1,7 +1,8 @@
-"""Which of the spans of one thread encloses this one, directly or at all?
+"""Which of the spans of its thread encloses this one, directly or at all?
 
-Spans are given in order of start, of equal starts the longest first. Nothing is assumed of how
-they lie: where two cross, as rounded times make them, the one that began last encloses.
+Spans are given thread by thread, in order of start, of equal starts the longest first. Nothing
+is assumed of how they lie: where two cross, as rounded times make them, the one that began last
+encloses.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ NOTHING = -1
 _SHALLOW = 64
 
 
-def enclosing(starts: Int64s, ends: Int64s) -> Int64s:
+def enclosing(threads: npt.NDArray[np.int32], starts: Int64s, ends: Int64s) -> Int64s:
     """Return for each span the last one before it that goes on until it ends, or ``NOTHING``.
 
     A span without length is an instant: what encloses it goes on after that. It encloses none
@@ -28,6 +29,7 @@ def enclosing(starts: Int64s, ends: Int64s) -> Int64s:
     # candidate, which itself does not, cannot do for the span. So candidates of candidates
     # are tried, and each round goes twice as far.
     found = np.arange(-1, starts.size - 1)
+    found[np.flatnonzero(threads[1:] != threads[:-1]) + 1] = NOTHING
 
     def failing(rows: Int64s) -> Int64s:
         return rows[(found[rows] >= 0) & (ends[found[rows]] < needed[rows])]

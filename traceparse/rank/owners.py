@@ -47,6 +47,10 @@ class Owners:
             with_records=with_records,
         )
 
+    def keep_all(self) -> None:
+        """Keep all operators that come: which is innermost will be asked for."""
+        self._attribution.keep_all()
+
     def add_launches(self, launches: Kept) -> None:
         """Add all calls of the runtime or driver."""
         for part in launches.parts(*_LAUNCH_COLUMNS):
@@ -56,8 +60,8 @@ class Owners:
 
     def add_events(self, work: Work, **facts: npt.NDArray[Any]) -> None:
         """Add device events, with what is to come back with them."""
-        self.links.add_events(work.keys, flags=work.hints, **facts)
-        self._pairs.add_events(work.pairs, flags=work.hints, **facts)
+        self.links.add_events(work.keys, flags=work.hints, ident=work.idents, **facts)
+        self._pairs.add_events(work.pairs, flags=work.hints, ident=work.idents, **facts)
 
     def add_linked(self, linked: Linked) -> None:
         """Add device events that came from links.
@@ -71,6 +75,7 @@ class Owners:
             linked.threads[launched],
             linked.launched_ns[launched],
             row=events["row"],
+            ident=events["ident"],
             first=events["start"],
             end=events["end"],
             device=events["device"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = [
     "by_text",
     "distinct",
     "groups",
+    "hashes_of",
     "num_where",
     "numbers_of",
     "nums_of",
@@ -108,6 +110,19 @@ def texts_of(
 
     ids = by_text(table, column, numbered, null=-1)
     return list(texts), ids
+
+
+def hashes_of(table: ArrowTable, column: str) -> npt.NDArray[np.uint64]:
+    """Return a number for each row's text, the same for the same text; 0 for null."""
+
+    def hashed(texts: pa.Array) -> npt.NDArray[np.uint64]:
+        digests = (
+            blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+            for text in texts.to_pylist()
+        )
+        return np.frombuffer(b"".join(digests), np.uint64)
+
+    return by_text(table, column, hashed, null=0)
 
 
 def numbers_of(table: ArrowTable, column: str) -> npt.NDArray[np.uint64]:

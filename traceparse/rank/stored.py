@@ -52,6 +52,9 @@ class _Device:
     device: int | str
     kernels: KernelCounts
     work: tuple[StepWork | None, ...]  # step by step
+    twice_contention_ns: tuple[int, ...]
+    overlapped_ns: int
+    never_alone_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,14 @@ def to_table(digests: Sequence[RankDigest]) -> ArrowTable:
             notes=digest.notes,
             process=digest.process,
             devices=tuple(
-                _Device(one.device, one.kernels, tuple(step.work for step in one.steps))
+                _Device(
+                    one.device,
+                    one.kernels,
+                    tuple(step.work for step in one.steps),
+                    tuple(step.twice_contention_ns for step in one.steps),
+                    one.overlapped_ns,
+                    one.never_alone_ns,
+                )
                 for one in digest.devices
             ),
             operators=digest.operators,
@@ -167,13 +177,30 @@ def _devices(table: ArrowTable, known: Sequence[_Device]) -> Iterator[DeviceDige
         times = _times(row)
         if not row["is_window"]:
             own = steps[row["device"]]
-            work = known[row["device"]].work[len(own)]
-            own.append(StepTimes(row["step"], row["name"], row["open_ended"], times, work))
+            told, at = known[row["device"]], len(own)
+            own.append(
+                StepTimes(
+                    row["step"],
+                    row["name"],
+                    row["open_ended"],
+                    times,
+                    told.work[at],
+                    told.twice_contention_ns[at],
+                )
+            )
         elif times is not None:
             windows.append(times)
             tables.append({name: _read(name, row[name]) for name in _TABLES})
     for one, window, own, more in zip(known, windows, steps, tables, strict=True):
-        yield DeviceDigest(one.device, window, tuple(own), one.kernels, **more)
+        yield DeviceDigest(
+            one.device,
+            window,
+            tuple(own),
+            one.kernels,
+            one.overlapped_ns,
+            one.never_alone_ns,
+            **more,
+        )
 
 
 def _times(row: Mapping[str, Any]) -> Times | None:

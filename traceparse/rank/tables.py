@@ -58,7 +58,10 @@ def _collectives(trace: RankTrace, owned: _Owned, steps: Sequence[Marker]) -> Ar
         table.append_column("device", pa.array([device] * table.num_rows, pa.string()))
         for device, table in zip(owned.devices, owned.collectives.tables(steps), strict=True)
     ]
-    return _complete("collectives", pa.concat_tables(tables), rank=trace.health.rank)
+    table = pa.concat_tables(tables).sort_by(
+        [("start_ns", "ascending"), ("end_ns", "ascending")]
+    )
+    return _complete("collectives", table, rank=trace.health.rank)
 
 
 def _device_events(trace: RankTrace, owned: _Owned, steps: Sequence[Marker]) -> ArrowTable:

@@ -78,6 +78,8 @@ class StepTimes:
     """One step on one device; ``times`` is ``None`` if it launched nothing there.
 
     ``work`` is ``None`` where the trace does not tell it: no operators, or none with shapes.
+    ``twice_contention_ns`` is twice how much longer its compute kernels took that collectives
+    overlap, than the median of those alike that none does: a median may be half a ns.
     """
 
     step: int | None
@@ -85,6 +87,7 @@ class StepTimes:
     open_ended: bool
     times: Times | None
     work: StepWork | None = None
+    twice_contention_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +97,15 @@ class DeviceDigest:
     ``calls`` has a row for every collective and point-to-point call, in order of start, ties
     by end; its columns are :data:`CALLS`. ``exposed`` are the intervals of the window in which
     any of them runs and compute does not: disjoint, in order, :data:`EXPOSED`.
+    ``overlapped_ns`` sums compute kernels that collectives overlap, ``never_alone_ns`` those of
+    them that are like none that ran alone, so that nobody knows what they took longer.
     """
 
     device: int | str
     window: Times
     steps: tuple[StepTimes, ...]
     kernels: KernelCounts
+    overlapped_ns: int = 0
+    never_alone_ns: int = 0
     calls: ArrowTable = field(default_factory=CALLS.empty_table)
     exposed: ArrowTable = field(default_factory=EXPOSED.empty_table)

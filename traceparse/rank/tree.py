@@ -1,6 +1,7 @@
-"""What the operators and device events of one thread are to one another.
+"""What the operators and device events of each thread are to one another.
 
-Rows stand in order of start. A device event stands where the host launched it.
+Rows stand thread by thread, in order of start. A device event stands where the host launched
+it.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ class Is:
 
 @dataclass(frozen=True)
 class Tree:
-    """Rows of one thread; places in them stand for the rows.
+    """Rows of some threads; places in them stand for the rows.
 
-    Fields of ``rows`` are ``start``, ``end``, ``is_event``, ``kind`` (of device events),
-    ``call`` (``NOTHING`` of operators without formula) and ``flags`` (of operators:
+    Fields of ``rows`` are ``thread``, ``start``, ``end``, ``is_event``, ``kind`` (of device
+    events), ``call`` (``NOTHING`` of operators without formula) and ``flags`` (of operators:
     :class:`Is`).
     """
 
@@ -62,7 +63,8 @@ class Tree:
     def parents(self) -> Int64s:
         """The innermost operator around each row."""
         starts = np.ascontiguousarray(self.rows["start"])
-        return enclosing(starts, np.where(self.is_op, self.rows["end"], starts))
+        ends = np.where(self.is_op, self.rows["end"], starts)
+        return enclosing(self.rows["thread"], starts, ends)
 
     @cached_property
     def is_countable(self) -> Bools:
@@ -202,21 +204,24 @@ class Tree:
         found: Bools = self.is_vague & has_worked & (self.owners == NOTHING) & ~around
         return found
 
-    def are_done(self, until_ns: int | None, is_pending: Bools) -> Bools:
-        """Of which rows is all known, if others follow that begin at ``until_ns`` or later?
+    def are_done(self, is_pending: Bools, *, is_last: bool) -> Bools:
+        """Of which rows is all known, if others follow, unless these are the last?
 
-        ``None`` says that none follow. What is pending is done when its node of the backward
-        graph is.
+        They are of the last thread of these, begin no earlier than its last row, or are of
+        others. What is pending is done when its node of the backward graph is.
         """
-        if until_ns is None:
+        if is_last:
             return np.ones(self.rows.size, np.bool_)
-        is_open = self.is_op & (self.rows["end"] > until_ns)
+        last = self.rows[-1]
+        is_open: Bools = self.is_op & (self.rows["thread"] == last["thread"])
+        is_open &= self.rows["end"] > last["start"]
         is_open |= is_pending & _any_of(is_open, self.engines)
         is_held = _any_of(is_open, self.owners) | _any_of(is_open, self.callers)
         is_open |= ~self.is_op & is_held
         if int(is_open.sum()) > _MOST_OPEN:
             is_open[np.flatnonzero(is_open)[:-_MOST_OPEN]] = False
-        return ~is_open
+        found: Bools = ~is_open
+        return found
 
     def _has(self, flag: np.uint16) -> Bools:
         found: Bools = self.is_op & (self.rows["flags"] & flag != 0)

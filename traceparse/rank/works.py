@@ -20,7 +20,7 @@ from traceparse.rank.classify import (
     kinds_of,
     kinds_on_host,
 )
-from traceparse.rank.rows import distinct, numbers_of, texts_of
+from traceparse.rank.rows import distinct, hashes_of, numbers_of, texts_of
 from traceparse.rank.steps import past_belief
 from traceparse.tables import ArrowTable
 
@@ -39,6 +39,7 @@ class Work(NamedTuple):
     ``rows`` are those of their table; ``devices`` are places in what :func:`devices_of`
     returns; ``keys`` are correlations, 0 for none; ``pairs`` are external ids of what has no
     correlation, 0 for none; ``hints`` are of data types, as :func:`hints_of` has them;
+    ``idents`` tell names apart;
     ``is_kernel`` tells kernels from copies and from host work. ``comm`` is what the table has
     of the rows that communicate: their ``name``, and ``stream``, or on the host their inputs.
     """
@@ -51,6 +52,7 @@ class Work(NamedTuple):
     keys: npt.NDArray[np.uint64]
     pairs: npt.NDArray[np.uint64]
     hints: npt.NDArray[np.uint8]
+    idents: npt.NDArray[np.uint64]
     is_kernel: npt.NDArray[np.bool_]
     comm: ArrowTable
 
@@ -96,6 +98,7 @@ def device_work(trace: RankTrace, devices: list[str]) -> Iterator[Work]:
             keys=keys,
             pairs=pairs,
             hints=hints_of(part),
+            idents=hashes_of(part, "name"),
             is_kernel=kinds != COPY,
             comm=_taken(part, ("name", "stream"), kinds == COMM),
         )
@@ -142,6 +145,7 @@ def _host_part(spans: Kept, *, other: int) -> Iterator[Work]:
                 keys=np.zeros(num, np.uint64),
                 pairs=np.zeros(num, np.uint64),
                 hints=np.zeros(num, np.uint8),
+                idents=np.zeros(num, np.uint64),
                 is_kernel=np.zeros(num, np.bool_),
                 comm=_taken(part, _INPUTS, kinds == COMM),
             )

@@ -23,6 +23,7 @@ __all__ = [
     "Tick",
     "bar_of",
     "device_picture",
+    "stacked",
     "step_picture",
 ]
 
@@ -145,23 +146,27 @@ def step_picture(steps: Sequence[StepRow], scale: Scale, *, left: int) -> Pictur
 
 
 def bar_of(times: Times, scale: Scale) -> Bar:
-    """Write one span out, and stack its parts: each ends exactly where the next one starts."""
+    """Write one span out, and stack its parts, which add up to it."""
+    parts = [(part.key, part.name, part.of(times)) for part in PARTS]
+    return stacked(parts, times.span_ns, scale)
+
+
+def stacked(parts: Sequence[tuple[str, str, int]], whole_ns: int, scale: Scale) -> Bar:
+    """Stack parts: keys, names, times. Each ends exactly where the next one starts.
+
+    The percentages are of ``whole_ns``, which may be more than the parts add up to.
+    """
     amounts = [
-        Amount(
-            part.key,
-            part.name,
-            format_ms(part.of(times), scale.decimals),
-            format_percent(part.of(times), times.span_ns),
-        )
-        for part in PARTS
+        Amount(key, name, format_ms(ns, scale.decimals), format_percent(ns, whole_ns))
+        for key, name, ns in parts
     ]
-    ends = accumulate((part.of(times) for part in PARTS), initial=0)
+    ends = accumulate((ns for _, _, ns in parts), initial=0)
     segments = [
         Segment(amount.key, scale.percent(start), scale.percent(end - start), _sentence(amount))
         for amount, (start, end) in zip(amounts, pairwise(ends), strict=True)
         if end > start
     ]
-    span = format_ms(times.span_ns, scale.decimals)
+    span = format_ms(sum(ns for _, _, ns in parts), scale.decimals)
     return Bar(span, amounts, segments, f"{span} ms: {', '.join(map(_sentence, amounts))}")
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from traceparse.run import Report
+from traceparse.run import Report, Scaling
 
 __all__ = ["render"]
 
 
-def render(report: Report) -> str:
+def render(report: Report | Scaling) -> str:
     """Return the report as one line-broken JSON document, in ASCII, ending with a line break.
 
     JSON has no NaN: a report that holds one is a bug, and raises ``ValueError``.

@@ -12,6 +12,7 @@ from traceparse.units import format_count, format_number_of, rank_ranges
 __all__ = ["NoteLine", "health_text", "not_computed", "note_lines"]
 
 _NOT_COMPUTED = "not_computed"
+_MOST_APART = 4  # notes of one code on the whole run, such as on each of its process groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +30,24 @@ class NoteLine:
 
 
 def note_lines(notes: Sequence[Note]) -> list[NoteLine]:
-    """Merge notes that say the same of several files or ranks; leave out ``not_computed``."""
+    """Merge notes that say the same of several files or ranks; leave out ``not_computed``.
+
+    Those on the whole run stay apart, unless there are more of a code than anyone reads.
+    """
+    on_run: dict[str, set[str]] = {}
+    for note in filter(_is_on_run, notes):
+        on_run.setdefault(note.code, set()).add(note.message)
     groups: dict[tuple[str, str | None], list[Note]] = {}
     for note in notes:
         if note.code != _NOT_COMPUTED:
-            whole_run = note.rank is None and note.file is None
-            key = (note.code, note.message if whole_run else None)
+            is_apart = _is_on_run(note) and len(on_run[note.code]) <= _MOST_APART
+            key = (note.code, note.message if is_apart else None)
             groups.setdefault(key, []).append(note)
     return [_line(group) for group in groups.values()]
+
+
+def _is_on_run(note: Note) -> bool:
+    return note.rank is None and note.file is None
 
 
 def not_computed(notes: Sequence[Note]) -> list[str]:

@@ -17,6 +17,7 @@ from traceparse.report.bars import (
 )
 from traceparse.report.choose import choose_devices, largest_span, steps_in_order
 from traceparse.report.notes import NoteLine, health_text, not_computed, note_lines
+from traceparse.report.page_across import Across, across_of
 from traceparse.report.page_peak import Finding, Peak, findings_of, peak_of
 from traceparse.report.words import BASIS, CPU_DEVICE, PARTS
 from traceparse.run import DeviceReport, Report
@@ -61,6 +62,7 @@ class Page:
     facts: Sequence[tuple[str, str]]
     findings: Sequence[Finding]
     peak: Peak | None
+    across: Across | None
     devices: Picture
     steps: Picture
     several_devices: bool
@@ -88,6 +90,7 @@ def page_of(report: Report) -> Page:
         facts=_facts(report),
         findings=findings_of(report),
         peak=peak_of(report),
+        across=across_of(report),
         devices=_device_picture(report.devices, devices, decimals),
         steps=steps,
         several_devices=len({device.rank for device in devices}) < len(devices),

@@ -16,9 +16,11 @@ from traceparse.report.peak import (
     operators_of,
     operators_title,
     premises,
+    ratio_of,
+    terms_of,
     why_unknown,
 )
-from traceparse.report.words import Term, term_of
+from traceparse.report.words import Term
 from traceparse.run import DeviceReport, Report
 from traceparse.units import (
     UNKNOWN,
@@ -90,14 +92,15 @@ def peak_of(report: Report) -> Peak | None:
         return None
     known = measured_devices(report.devices)
     shown = choose_devices(known, _MAX_DEVICES) if len(known) > 1 else []
+    terms = terms_of(*((device.utilization or {})["waterfall"] for device in shown))
     rows = report.roofline or ()
     operators = operators_of(rows, _MAX_OPERATORS)
     return Peak(
         facts=_facts(report, use) if has_figures(report) else (),
         premises=list(premises(report)) if has_figures(report) else (),
         unknown="" if use.get("waterfall") else why_unknown(report),
-        run=_row(None, use) if use.get("waterfall") else None,
-        rows=[_row(device, device.utilization or {}) for device in shown],
+        run=_row(None, use, terms_of(use["waterfall"])) if use.get("waterfall") else None,
+        rows=[_row(device, device.utilization or {}, terms) for device in shown],
         left=max(len(known) - _MAX_DEVICES, 0),
         ticks=[Tick(f"{place}%", f"{place}%") for place in _TICKS],
         operators=operators,
@@ -121,9 +124,11 @@ def _facts(report: Report, use: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _row(device: DeviceReport | None, use: Mapping[str, Any]) -> SharesRow:
-    terms = [(term_of(share["name"]), share["ratio"]) for share in use["waterfall"]]
-    shares = [Share(term.key, term.name, format_ratio(ratio)) for term, ratio in terms]
+def _row(
+    device: DeviceReport | None, use: Mapping[str, Any], terms: Sequence[Term]
+) -> SharesRow:
+    ratios = [(term, ratio_of(use["waterfall"], term)) for term in terms]
+    shares = [Share(term.key, term.name, format_ratio(ratio)) for term, ratio in ratios]
     spoken = ", ".join(f"{share.name} {share.percent}" for share in shares)
     return SharesRow(
         rank=_label(device.rank if device else None),
@@ -131,17 +136,17 @@ def _row(device: DeviceReport | None, use: Mapping[str, Any]) -> SharesRow:
         rate=format_tflop(use["achieved_flop_per_s"]),
         hfu=format_ratio(use["hfu"]),
         shares=shares,
-        segments=_segments(terms),
+        segments=_segments(ratios),
         spoken=spoken,
     )
 
 
-def _segments(terms: Sequence[tuple[Term, float]]) -> list[Segment]:
+def _segments(terms: Sequence[tuple[Term, float | None]]) -> list[Segment]:
     """Stack the shares; one below zero takes no room, and nothing reaches beyond all."""
     segments = []
     end = 0.0
     for term, ratio in terms:
-        start, end = end, min(end + max(ratio, 0.0), 1.0)
+        start, end = end, min(end + max(ratio or 0.0, 0.0), 1.0)
         if end > start:
             title = f"{term.name} {format_ratio(ratio)}"
             segments.append(

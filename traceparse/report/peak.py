@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from traceparse.report.safe import visible
-from traceparse.report.words import SOURCES, term_of
+from traceparse.report.words import NOT_SPLIT, RARE, SOURCES, Term, term_of
 from traceparse.run import DeviceReport, Report
 from traceparse.units import (
     UNKNOWN,
@@ -29,6 +29,8 @@ __all__ = [
     "operators_of",
     "operators_title",
     "premises",
+    "ratio_of",
+    "terms_of",
     "why_unknown",
 ]
 
@@ -113,6 +115,28 @@ def premises(report: Report) -> Iterator[str]:
             yield note.message
 
 
+def terms_of(*waterfalls: Sequence[Mapping[str, Any]]) -> list[Term]:
+    """Return the terms to show of waterfalls, less those that none has and most jobs lack."""
+    shares = [share for waterfall in waterfalls for share in waterfall]
+    names = dict.fromkeys(share["name"] for share in shares)
+    some = {share["name"] for share in shares if share["ratio"]}
+    terms = [(name, _term_of(name, names)) for name in names]
+    return [term for name, term in terms if term.key not in RARE or name in some]
+
+
+def ratio_of(waterfall: Sequence[Mapping[str, Any]], term: Term) -> float | None:
+    """Return a term's share of a waterfall, if it is there."""
+    names = [share["name"] for share in waterfall]
+    own = (share["ratio"] for share in waterfall if _term_of(share["name"], names) == term)
+    return next(own, None)
+
+
+def _term_of(name: str, names: Collection[str]) -> Term:
+    """Return a term; beside transfer, exposed communication is what could not be split."""
+    is_rest = name == "exposed_comm" and "exposed_transfer" in names
+    return term_of(NOT_SPLIT if is_rest else name)
+
+
 def measured_devices(devices: Sequence[DeviceReport]) -> list[DeviceReport]:
     """Return the devices whose waterfall is known."""
     return [
@@ -157,11 +181,10 @@ def cost_lines(cost: Mapping[str, Any] | None) -> Iterator[str]:
         f"{format_usd(cost['usd_per_step'])} a step ({cost['gpu_hours_per_step']:,.3g} "
         f"GPU-hours at {format_usd(cost['usd_per_gpu_hour'])}){million}"
     )
+    shares = cost["lost_usd_per_step"]
     lost = ", ".join(
-        f"{term_of(name).name} {format_usd(usd)}"
-        for name, usd in sorted(
-            cost["lost_usd_per_step"].items(), key=lambda item: item[1], reverse=True
-        )
+        f"{_term_of(name, shares).name} {format_usd(usd)}"
+        for name, usd in sorted(shares.items(), key=lambda item: item[1], reverse=True)
         if usd > 0
     )
     if lost:

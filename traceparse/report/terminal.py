@@ -1,4 +1,4 @@
-"""The report in a terminal: the verdict, tables of ranks and steps, the peak, and notes."""
+"""The report in a terminal: verdict, tables of ranks and steps, peak, ranks together, notes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from traceparse.report.choose import StepRow, choose_devices, largest_span, step
 from traceparse.report.lines import as_text, natural_width, say
 from traceparse.report.notes import health_text, not_computed, note_lines
 from traceparse.report.safe import encodable, visible
+from traceparse.report.terminal_across import render_across
 from traceparse.report.terminal_peak import render_findings, render_peak
 from traceparse.report.words import OPEN_ENDED, PARTS
 from traceparse.run import DeviceReport, Report
@@ -56,7 +57,7 @@ _LAYOUTS = (
 
 
 def render(report: Report, console: Console) -> None:
-    """Print what cannot be, where the time went, and what became of the peak.
+    """Print what cannot be, where the time went, what became of the peak, and who waited.
 
     One line, then one row a rank, then one row a step.
     """
@@ -68,6 +69,7 @@ def render(report: Report, console: Console) -> None:
     _print_devices(report.devices, console, decimals)
     _print_steps(report.devices, console, decimals)
     render_peak(report, console)
+    render_across(report, console)
 
 
 def render_notes(report: Report, console: Console) -> None:

@@ -19,10 +19,12 @@ from traceparse.report.peak import (
     operators_of,
     operators_title,
     premises,
+    ratio_of,
+    terms_of,
     why_unknown,
 )
 from traceparse.report.safe import encodable, visible
-from traceparse.report.words import Term, term_of
+from traceparse.report.words import Term
 from traceparse.run import DeviceReport, Report
 from traceparse.units import UNKNOWN, format_number_of, format_ratio, format_tflop
 
@@ -32,6 +34,7 @@ _TITLE = "Where 100% of the peak goes"
 _MAX_ROWS = 8
 _MAX_OPERATORS = 5
 _LONGEST_BAR = 40
+_LAYOUTS = ((2, "%"), (1, "%"), (1, ""))  # gaps between columns, and what follows shares
 _NAME_LIMIT = 24
 _NAMES = "operator and shapes"
 _FEWEST_FOR_NAMES = 12  # columns that an operator's name and shapes need at least
@@ -76,7 +79,7 @@ def render_peak(report: Report, console: Console) -> None:
 
 
 def _print_waterfall(waterfall: Sequence[Mapping[str, Any]], console: Console) -> None:
-    terms = [(term_of(share["name"]), share["ratio"]) for share in waterfall]
+    terms = [(term, ratio_of(waterfall, term) or 0.0) for term in terms_of(waterfall)]
     texts = [format_ratio(ratio) for _, ratio in terms]
     widths = max(len(term.name) for term, _ in terms), max(map(len, texts))
     room = min(console.width - sum(widths) - 6, _LONGEST_BAR)
@@ -101,29 +104,33 @@ def _print_ranks(devices: Sequence[DeviceReport], console: Console) -> None:
     several = len({device.rank for device in known}) < len(known)
     console.print()
     say(console, " each over its steps, in % of its peak", lead="Ranks", lead_style="bold")
-    table = _ranks_table(console, shown, gap=2, several=several)
-    if natural_width(table, console) > console.width:
-        table = _ranks_table(console, shown, gap=1, several=several)
-    table.width = natural_width(table, console)
+    layouts = (
+        _ranks_table(console, shown, gap=gap, sign=sign, several=several)
+        for gap, sign in _LAYOUTS
+    )
+    tables = [(natural_width(table, console), table) for table in layouts]
+    width, table = next((one for one in tables if one[0] <= console.width), tables[-1])
+    table.width = width
     console.print(table, crop=False)
     if left := len(known) - len(shown):
         say(console, f"… {format_number_of(left, 'more row')} in report.json", "dim")
 
 
 def _ranks_table(
-    console: Console, devices: Sequence[DeviceReport], *, gap: int, several: bool
+    console: Console, devices: Sequence[DeviceReport], *, gap: int, sign: str, several: bool
 ) -> Table:
-    names = [share["name"] for share in (devices[0].utilization or {})["waterfall"]]
+    terms = terms_of(*((device.utilization or {})["waterfall"] for device in devices))
     table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
     titles = ["rank", *(["device"] if several else []), "TFLOP/s", "HFU"]
-    for title in (*titles, *(term_of(name).short for name in names)):
+    for title in (*titles, *(term.short for term in terms)):
         table.add_column(title, justify="right", no_wrap=True, header_style="bold")
     for device in devices:
         use = device.utilization or {}
         labels = [device.rank, *([device.device] if several else [])]
         texts = [_label(label) for label in labels]
-        texts += [format_tflop(use["achieved_flop_per_s"]), format_ratio(use["hfu"])]
-        texts += [format_ratio(share["ratio"]) for share in use["waterfall"]]
+        ratios = [use["hfu"], *(ratio_of(use["waterfall"], term) for term in terms)]
+        texts.append(format_tflop(use["achieved_flop_per_s"]))
+        texts += [format_ratio(ratio).removesuffix("" if sign else "%") for ratio in ratios]
         table.add_row(*(as_text(console, text) for text in texts))
     return table
 

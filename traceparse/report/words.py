@@ -11,10 +11,14 @@ from traceparse.rank import PART_NAMES, Times
 
 __all__ = [
     "BASIS",
+    "COMMUNICATION",
     "CPU_DEVICE",
     "DEFINITIONS",
+    "DTYPES",
+    "NOT_SPLIT",
     "OPEN_ENDED",
     "PARTS",
+    "RARE",
     "SOURCES",
     "Part",
     "Term",
@@ -66,11 +70,35 @@ _TERMS: Final = {
         Term("idle", "idle", "idle", "░", "dim"),
         Term("exposed_copy", "exposed copy", "copy", "▒", "magenta"),
         Term("exposed_comm", "exposed comm", "comm", "▓", "yellow"),
+        Term("exposed_wait", "exposed wait", "wait", "▒", "yellow"),
+        Term("pipeline_wait", "pipeline wait", "pipe", "░", "yellow"),
+        Term("exposed_transfer", "exposed transfer", "transf.", "▓", "bright_yellow"),
+        Term("exposed_unsplit", "exposed comm (not split)", "unsplit", "▓", "yellow"),
         Term("other_kernels", "other kernels", "other", "▒", "cyan"),
         Term("matmul_inefficiency", "matmul inefficiency", "matmul", "▓", "red"),
         Term("recompute", "recompute", "recomp.", "▒", "bright_blue"),
         Term("mfu", "MFU", "MFU", "█", "green"),
     )
+}
+# what is left of a waterfall's exposed_comm where waiting and transfer are known apart
+NOT_SPLIT: Final = "exposed_unsplit"
+# what exposed communication was, in the order of the waterfall; and what most jobs have not
+COMMUNICATION: Final = ("exposed_wait", "pipeline_wait", "exposed_transfer", NOT_SPLIT)
+RARE: Final = frozenset({"pipeline_wait", NOT_SPLIT})
+# torch's names of types in collectives, as peaks have them
+DTYPES: Final = {
+    "BFloat16": "bf16",
+    "Half": "fp16",
+    "Float": "fp32",
+    "Double": "fp64",
+    "Float8_e4m3fn": "fp8",
+    "Float8_e5m2": "fp8",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
 }
 SOURCES: Final = {
     "declared": "MFU from declared model FLOP",
@@ -85,7 +113,7 @@ def term_of(name: str) -> Term:
     return _TERMS.get(name) or Term("other", words, words, "▒", "")
 
 
-# Report contract, sections 3 and 4, in its own words.
+# Report contract, sections 3 to 5, in its own words.
 DEFINITIONS: Final = {
     "span": "compute + exposed_comm + exposed_copy + idle == span, to the nanosecond, always",
     "window": "first start to last end of the device's events (nothing of the host)",
@@ -104,6 +132,25 @@ DEFINITIONS: Final = {
     "exposed_copy": "|copy − compute − comm|",
     "idle": "span − busy",
     "unlinked": "kernels with no launch record in the file",
+    "instance": "the same collective on all ranks of its process group",
+    "transfer": "of an instance: the shortest duration among its ranks",
+    "wait": "of an instance on a rank: its duration there − transfer",
+    "last_rank": "the one with the shortest duration, ties to the lowest rank",
+    "exposed_wait": "exposed_comm before the transfer of collectives, for the last rank",
+    "pipeline_wait": "the same in send and recv: most of it is the pipeline's bubble",
+    "exposed_transfer": "exposed_comm within the last `transfer` nanoseconds of an instance",
+    "exposed_unsplit": (
+        "exposed_comm of what was not seen on every rank of its group that has a file"
+    ),
+    "algbw": "bytes of split instances / transfer",
+    "busbw": "algbw times the factor of nccl-tests, such as 2(n − 1)/n for allreduce",
+    "clock_residual": "median absolute deviation of aligned ends over matched instances",
+    "load_balance": "mean compute / most compute of a rank",
+    "serialization": "most compute of a rank / (step − mean exposed_transfer)",
+    "parallel_efficiency": (
+        "load balance × serialization × transfer; here, transfer = (step − mean "
+        "exposed_transfer) / step"
+    ),
     "hfu": "Σ_dtype executed FLOP/peak ÷ span; executed includes recomputation",
     "mfu": "likewise with what the model needs for forward and backward",
     "other_kernels": "compute time outside counted kernels",

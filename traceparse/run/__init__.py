@@ -13,17 +13,23 @@ from traceparse.run.report import (
     write_whole,
 )
 from traceparse.run.run import Run, gather
+from traceparse.run.scaling import MODES, ScaledRun, Scaling, require_runs, scaling_of
 
 __all__ = [
+    "MODES",
     "Asked",
     "DeviceReport",
     "Report",
     "Run",
     "RunInfo",
+    "ScaledRun",
+    "Scaling",
     "StepReport",
     "Summary",
     "ask",
     "assemble",
     "gather",
+    "require_runs",
+    "scaling_of",
     "write_whole",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,12 @@ from traceparse.errors import Note
 from traceparse.intervals import Int64s, Intervals, covered_before
 from traceparse.rank import DeviceDigest, StepTimes
 from traceparse.rank.collective_names import Collective, collective_named
+from traceparse.run.across_notes import (
+    about_contention,
+    about_instances,
+    about_offsets,
+    about_strangers,
+)
 from traceparse.run.clock import Clock, align
 from traceparse.run.exposure import Exposure, Parts, exposure_of
 from traceparse.run.gathered import NOTHING, Calls, gather_calls
@@ -47,7 +53,9 @@ class Across:
     def exposure_in(self, device: int, step: StepTimes) -> tuple[int, int, int, int] | None:
         """Return what a step's exposed communication was, in ns; ``None`` without interval."""
         times = step.times
-        return times and self.exposures[device].within(times.start_ns, times.end_ns)
+        if times is None:
+            return None
+        return self.exposures[device].within(times.start_ns, times.end_ns)
 
     def clock_field(self) -> dict[str, Any]:
         """Return field ``clock`` of the contract."""
@@ -170,7 +178,14 @@ def across(devices: Sequence[DeviceDigest], ranks: Sequence[int | None]) -> Acro
         instances,
         clock,
         exposures,
-        (*about_matching, *about_clock, *_about(instances)),
+        (
+            *about_matching,
+            *about_clock,
+            *about_offsets(clock, ranks),
+            *about_strangers(calls, ranks),
+            *about_instances(instances),
+            *about_contention(devices),
+        ),
     )
 
 
@@ -207,29 +222,3 @@ def _busbw_factor(known: Collective | None, size: int | None) -> float | None:
         return None
     factors = {"2(n-1)/n": 2 * (size - 1) / size, "(n-1)/n": (size - 1) / size, "1": 1.0}
     return factors.get(known.busbw)
-
-
-def _about(instances: Instances) -> Iterator[Note]:
-    split = instances.is_split
-    several = instances.num_ranks >= 2
-    partial = split & (instances.num_members > instances.num_expected)
-    if partial.any():
-        yield Note(
-            "transfer_upper_bound",
-            f"{int(partial.sum())} collectives have ranks without a file: the last to come may "
-            f"be one of these, so transfer is an upper bound, and waiting a lower one",
-        )
-    odd = several & ~instances.is_alike
-    if odd.any():
-        yield Note(
-            "collectives_disagree",
-            f"{int(odd.sum())} collectives are of different kinds or sizes on their ranks, so "
-            f"waiting and transfer cannot be told apart in them",
-        )
-    lone = (instances.num_ranks < instances.num_expected) & ~odd
-    if lone.any():
-        yield Note(
-            "collectives_unmatched",
-            f"{int(lone.sum())} collectives were not seen on all ranks of their group that "
-            f"have a file, so waiting and transfer cannot be told apart in them",
-        )

@@ -29,12 +29,12 @@ T = TypeVar("T")
 _MOST_NAMED = 4  # files that one note names
 
 # fields of the contract that later versions fill
-_NOT_COMPUTED = (
-    "collectives",
-    "clock",
-    "scaling_loss",
-    "findings other than of impossible speed and of stragglers",
+_NOTHING_TOGETHER = Note(
+    "no_communication",
+    "no collective or point-to-point call was recorded, so there is no common clock, and no "
+    "loss to communication",
 )
+_NOT_COMPUTED = ("findings other than of impossible speed and of stragglers",)
 
 
 def assemble(
@@ -91,7 +91,7 @@ def assemble(
             *(note for digest in ordered for note in digest.notes),
             *basis.notes,
             *measured.notes,
-            *(together.notes if together else ()),
+            *(together.notes if together else (_NOTHING_TOGETHER,)),
             *(
                 Note("not_computed", f"{field}: not computed by this version")
                 for field in _NOT_COMPUTED
@@ -103,7 +103,7 @@ def assemble(
         roofline=measured.roofline,
         findings=measured.findings,
         cost=measured.cost,
-        collectives=together.collectives_field() if together else None,
+        collectives=together.collectives_field() if together else (),
         clock=together.clock_field() if together else None,
         scaling_loss=measured.scaling_loss,
     )

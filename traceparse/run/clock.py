@@ -38,8 +38,8 @@ class _Line:
 
     def ahead_ns(self, at_ns: Int64s) -> Int64s:
         """Return by how much at some instants of the clock itself."""
-        more = np.rint(self.drift * (at_ns - self.at_ns)).astype(np.int64)
-        return self.offset_ns + more
+        more: Int64s = np.rint(self.drift * (at_ns - self.at_ns)).astype(np.int64)
+        return more + self.offset_ns
 
     def ahead_of_ns(self, reference_ns: int) -> int:
         """Return by how much at an instant of the reference's clock."""

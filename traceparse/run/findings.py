@@ -149,7 +149,7 @@ def _model_beyond_maximum(use: Use) -> Iterator[dict[str, Any]]:
     """Find an MFU that nobody reaches, or nothing can."""
     span_ns = use.tally.span_ns
     spec_ns, mamf_ns = use.model_ns_at(_spec), use.model_ns_at(_reached)
-    if spec_ns is None or mamf_ns is None or mamf_ns <= span_ns:
+    if spec_ns is None or mamf_ns is None or mamf_ns <= span_ns or not span_ns:
         return
     advice = (
         "the model FLOP are too many (--model-flop-per-step and --tokens-per-step are of the "

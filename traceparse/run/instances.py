@@ -70,7 +70,7 @@ class Instances:
 
 def instances_of(calls: Calls, matched: Int64s, ranks: Sequence[int | None]) -> Instances:
     """Put calls together by their numbers, as :func:`traceparse.run.matching.match` gives."""
-    order = np.lexsort([calls.devices, matched])
+    order = np.lexsort((calls.devices, matched))
     instance, device = matched[order], calls.devices[order]
     is_new_part = _changes(instance) | _changes(device)
     parts = np.flatnonzero(is_new_part)

@@ -2,178 +2,179 @@
 
 Strong scaling keeps the work of all devices together, weak scaling that of each. Efficiency is
 t0 n0 / (t n), or t0 / t; one less efficiency is the sum of the terms, exactly: each is what a
-mean device-step takes longer than at the base point, scaled as the work is (report contract,
-section 5).
+mean device-step spends on it beyond what it would, did the base point scale ideally, as a share
+of the step (report contract, section 5, "Between runs").
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, Final, Literal, TypeAlias, get_args
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
 
 from traceparse.errors import InputError, Note, UsageError
-from traceparse.run.report import Report
-from traceparse.units import format_ratio
+from traceparse.run.report import SCHEMA_VERSION, Report
+from traceparse.run.scaling_notes import about_mode, about_runs, about_terms
+from traceparse.run.sized import SizedRun, sized_runs
+from traceparse.run.work_kept import MODES, Mode, kept, work_ratio
 
-__all__ = ["MODES", "TERMS", "Mode", "Scaling", "scaling_of"]
+__all__ = ["MODES", "Mode", "ModeSource", "ScaledRun", "Scaling", "require_runs", "scaling_of"]
 
-Mode: TypeAlias = Literal["strong", "weak"]
-MODES: Final[tuple[Mode, ...]] = get_args(Mode)
-TERMS: Final = (
-    "compute",
-    "exposed_transfer",
-    "exposed_wait",
-    "pipeline_wait",
-    "exposed_unsplit",
-    "exposed_copy",
-    "idle",
-)
-_TOLERANCE = Fraction(1, 100)  # of work: data loaders round
+ModeSource: TypeAlias = Literal["given", "counted", "assumed"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
-    """One run: its size, and the terms of its mean device-step in ns."""
+class ScaledRun:
+    """One run beside the base point; ``terms`` add up to 1 - ``efficiency``.
+
+    ``num_devices`` is what it is scaled by (an addition to the contract): ``world_size`` times
+    the devices of a rank, or the devices that have a trace where no trace says the former.
+    ``work_ratio`` (another) is the share of the FLOP that the mode asks of it that a
+    device-step executes: 1 where the runs can be compared, ``None`` where nobody knows.
+    """
 
     path: str
+    world_size: int | None
     num_devices: int
-    terms_ns: dict[str, Fraction]
-    flop: Fraction | None  # of a mean device-step
-    dtype: str | None
-
-    @property
-    def step_ns(self) -> Fraction:
-        """The mean device-step: its terms are all of it."""
-        return sum(self.terms_ns.values(), Fraction(0))
+    step_ns: int
+    speedup: float
+    efficiency: float
+    work_ratio: float | None
+    terms: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """Runs by size, the first being the base point: field ``scaling`` of the contract."""
+    """Runs by size, the first being the base point: field ``scaling`` of the contract.
 
+    ``mode_source`` (an addition to it) says whether the user gave the mode, or the FLOP that
+    were counted tell it, or neither, so that strong is an assumption.
+    """
+
+    generator: Mapping[str, str]
     mode: Mode
-    runs: tuple[dict[str, Any], ...]
+    mode_source: ModeSource
+    runs: tuple[ScaledRun, ...]
     notes: tuple[Note, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain dicts, lists, numbers and text."""
-        notes = [
-            {"code": note.code, "message": note.message, "rank": note.rank, "file": note.file}
-            for note in self.notes
-        ]
-        return {"mode": self.mode, "runs": list(self.runs), "notes": notes}
+        """Return the document that ``--json`` prints: plain dicts, lists, numbers, text."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "generator": dict(self.generator),
+            "scaling": {
+                "mode": self.mode,
+                "mode_source": self.mode_source,
+                "runs": [asdict(run) for run in self.runs],
+            },
+            "notes": [asdict(note) for note in self.notes],
+        }
 
 
-def scaling_of(paths: Sequence[str], reports: Sequence[Report], mode: str) -> Scaling:
-    """Compare runs of one job at several sizes.
+def require_runs(num_runs: int, mode: str | None) -> None:
+    """Refuse what cannot be compared, before anything is read.
 
     Raises
     ------
     UsageError
-        There are fewer than two, or the mode is none.
-    InputError
-        A run has no time to account for, two have one size, or nobody knows a size.
+        There are fewer than two runs, or the mode is none.
     """
-    if mode not in MODES:
-        raise UsageError(f"--mode {mode!r}: there are {' and '.join(MODES)}")
-    if len(paths) < 2:
-        raise UsageError("scaling needs two runs at least: the first by size is the base point")
-    is_split = all(report.summary.communication_ns is not None for report in reports)
-    runs = sorted(
-        (_run(path, one, is_split=is_split) for path, one in zip(paths, reports, strict=True)),
-        key=lambda run: run.num_devices,
+    if mode is not None and mode not in MODES:
+        raise UsageError(f"--mode {mode!r}: give one of {', '.join(MODES)}")
+    if num_runs < 2:
+        raise UsageError(
+            "scaling needs two runs at least, of different sizes; give the folder of each"
+        )
+
+
+def scaling_of(
+    paths: Sequence[str],
+    reports: Sequence[Report],
+    mode: str | None = None,
+    *,
+    notes: Iterable[Note] = (),
+) -> Scaling:
+    """Compare runs of one job at several sizes.
+
+    Parameters
+    ----------
+    paths
+        What the runs are called.
+    reports
+        What each of them did; in any order of size.
+    mode
+        ``"strong"`` or ``"weak"``. By default what the FLOP that were counted tell, and strong
+        where they tell neither.
+    notes
+        What is already known to be wrong with a run.
+
+    Raises
+    ------
+    UsageError
+        There are fewer than two runs, or the mode is none.
+    InputError
+        A run has no time to account for, two are of one size, or only some have steps.
+    """
+    require_runs(len(paths), mode)
+    runs, known = sized_runs(paths, reports)
+    _require_comparable(runs)
+    used, source = _mode_of(runs, mode)
+    rows = tuple(_row(run, runs[0], used) for run in runs)
+    return Scaling(
+        generator=reports[0].generator,
+        mode=used,
+        mode_source=source,
+        runs=rows,
+        notes=(
+            *notes,
+            *about_mode(used, is_assumed=source == "assumed"),
+            *about_runs(runs, used),
+            *about_terms(runs, known),
+        ),
     )
-    base = runs[0]
-    for one, other in zip(runs, runs[1:], strict=False):
+
+
+def _mode_of(runs: Sequence[SizedRun], asked: str | None) -> tuple[Mode, ModeSource]:
+    """Choose the mode: the user's, else the one that the runs whose FLOP are known agree on."""
+    for mode in MODES:
+        if mode == asked:
+            return mode, "given"
+    told = {kept(run, runs[0]) for run in runs[1:]} - {None}
+    agreed = told.pop() if len(told) == 1 else None
+    return ("strong", "assumed") if agreed is None else (agreed, "counted")
+
+
+def _require_comparable(runs: Sequence[SizedRun]) -> None:
+    for one, other in pairwise(runs):
         if one.num_devices == other.num_devices:
             raise InputError(
-                f"{other.path}: as large as {one.path}, {one.num_devices} devices; give runs "
-                f"of different sizes, or compare these with `traceparse compare`"
+                f"{other.path}: on as many devices as {one.path}, {one.num_devices:,}; "
+                f"give one run of each size: its folder, or a glob in quotes"
             )
-    is_strong = mode == "strong"
-    return Scaling(
-        mode="strong" if is_strong else "weak",
-        runs=tuple(_row(run, base, is_strong=is_strong) for run in runs),
-        notes=tuple(_about(runs, is_strong=is_strong, is_split=is_split)),
-    )
+    marked = [run.path for run in runs if run.basis != "windows"]
+    unmarked = [run.path for run in runs if run.basis == "windows"]
+    if marked and unmarked:
+        raise InputError(
+            f"{unmarked[0]}: no step markers, so its whole window would be compared with one "
+            f"step of {marked[0]}; capture it with prof.step() after each step"
+        )
 
 
-def _run(path: str, report: Report, *, is_split: bool) -> _Run:
-    summary, run = report.summary, report.run
-    num, times = summary.num_device_steps, summary.times
-    if not num or not times.span_ns:
-        raise InputError(f"{path}: no step with any time in it; capture whole steps")
-    num_devices = run.world_size or len(report.devices)
-    told = summary.communication_ns if is_split else None
-    split = told or {
-        "exposed_transfer": 0,
-        "exposed_wait": 0,
-        "pipeline_wait": 0,
-        "exposed_unsplit": times.exposed_comm_ns,
-    }
-    sums = {
-        "compute": times.compute_ns,
-        **split,
-        "exposed_copy": times.exposed_copy_ns,
-        "idle": times.idle_ns,
-    }
-    flop = (report.utilization or {}).get("executed_flop")
-    return _Run(
-        path,
-        num_devices,
-        {term: Fraction(sums[term], num) for term in TERMS},
-        None if flop is None else Fraction(flop, num),
-        run.reference_dtype,
-    )
-
-
-def _row(run: _Run, base: _Run, *, is_strong: bool) -> dict[str, Any]:
+def _row(run: SizedRun, base: SizedRun, mode: Mode) -> ScaledRun:
     growth = Fraction(run.num_devices, base.num_devices)
     gain = base.step_ns / run.step_ns
-    ideal = 1 / growth if is_strong else Fraction(1)
-    return {
-        "path": run.path,
-        "world_size": run.num_devices,
-        "step_ns": round(run.step_ns),
-        "speedup": float(gain if is_strong else gain * growth),
-        "efficiency": float(gain / growth if is_strong else gain),
-        "terms": {
-            term: float((run.terms_ns[term] - base.terms_ns[term] * ideal) / run.step_ns)
-            for term in TERMS
-        },
-    }
-
-
-def _about(runs: Sequence[_Run], *, is_strong: bool, is_split: bool) -> Iterator[Note]:
-    base = runs[0]
-    if not is_split:
-        yield Note(
-            "communication_unsplit",
-            "waiting and transfer cannot be told apart in all of the runs, so all of exposed "
-            "communication is exposed_unsplit",
-        )
-    for run in runs[1:]:
-        if run.flop is None or not base.flop:
-            yield Note(
-                "work_not_compared",
-                f"{run.path}: nobody knows whether it does the same work as {base.path}, as "
-                f"shapes of operators are not in both",
-            )
-            continue
-        ideal = base.flop * (Fraction(base.num_devices, run.num_devices) if is_strong else 1)
-        if abs(run.flop - ideal) > _TOLERANCE * ideal:
-            yield Note(
-                "work_differs",
-                f"{run.path}: a device-step executes {format_ratio(float(run.flop / ideal))} "
-                f"of the FLOP that it would in {'strong' if is_strong else 'weak'} scaling "
-                f"from {base.path}: another batch, model or layout, or recomputation, so "
-                f"efficiency compares different work",
-            )
-        if run.dtype != base.dtype:
-            yield Note(
-                "dtype_differs",
-                f"{run.path}: most of its FLOP are in {run.dtype}, those of {base.path} in "
-                f"{base.dtype}",
-            )
+    ideal = 1 / growth if mode == "strong" else Fraction(1)
+    work = work_ratio(run, base, mode)
+    excess = {term: own - base.terms_ns[term] * ideal for term, own in run.terms_ns.items()}
+    return ScaledRun(
+        path=run.path,
+        world_size=run.world_size,
+        num_devices=run.num_devices,
+        step_ns=round(run.step_ns),
+        speedup=float(gain if mode == "strong" else gain * growth),
+        efficiency=float(gain * ideal),
+        work_ratio=None if work is None else float(work),
+        terms={term: float(ns / run.step_ns) for term, ns in excess.items()},
+    )

@@ -30,6 +30,7 @@ def scaling_loss(devices: Sequence[Tally]) -> dict[str, Any] | None:
         Fraction(sum(tally.split[term] for tally in used if tally.split), num)
         for term in range(4)
     )
+    contention = Fraction(sum(tally.twice_contention_ns for tally in used), 2 * num)
     useful = [Fraction(tally.compute_ns, sum(tally.num_steps.values())) for tally in used]
     mean = Fraction(sum(tally.compute_ns for tally in used), num)
     most, ideal = max(useful), step - transfer
@@ -39,8 +40,8 @@ def scaling_loss(devices: Sequence[Tally]) -> dict[str, Any] | None:
         "exposed_wait_ratio": float(wait / step),
         "pipeline_wait_ratio": float(pipeline / step),
         "exposed_unsplit_ratio": float(unsplit / step),
-        "contention_ratio": None,
-        "comm_ratio": None,
+        "contention_ratio": float(contention / step),
+        "comm_ratio": float((transfer + wait + unsplit + contention) / step),
         "load_balance": float(mean / most) if most else None,
         "serialization": float(most / ideal) if ideal else None,
         "transfer": float(ideal / step),

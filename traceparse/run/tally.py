@@ -46,6 +46,7 @@ class Tally:
     works: Mapping[Kind, DtypeWork] | None = field(default_factory=dict)
     num_steps: Mapping[Peaks, int] = field(default_factory=dict)
     split: Split | None = (0, 0, 0, 0)
+    twice_contention_ns: int = 0
 
 
 def tally_of(step: StepTimes, peaks: Peaks, split: Split | None) -> Tally:
@@ -67,6 +68,7 @@ def tally_of(step: StepTimes, peaks: Peaks, split: Split | None) -> Tally:
         works=works,
         num_steps={peaks: 1},
         split=split,
+        twice_contention_ns=step.twice_contention_ns,
     )
 
 
@@ -88,6 +90,7 @@ def add_up(tallies: Iterable[Tally]) -> Tally:
         works=_works(parts),
         num_steps=num_steps,
         split=_split(parts),
+        twice_contention_ns=sum(part.twice_contention_ns for part in parts),
     )
 
 

@@ -1,0 +1,102 @@
+"""From several runs to what sets them apart: analyze each, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from traceparse.engine.local import Progress
+from traceparse.engine.pipeline import REFUSED, analyze
+from traceparse.errors import InputError, Note, StrictError
+from traceparse.ingest import path_text
+from traceparse.run import Report, Scaling, require_runs, scaling_of
+
+__all__ = ["scaling"]
+
+# of a report's notes, those that bear on times, and on what communication was
+_WORTH_SAYING = REFUSED | {
+    "clocks_unaligned",
+    "collectives_ambiguous",
+    "collectives_disagree",
+    "collectives_mismatched",
+    "collectives_unmatched",
+    "no_complete_step",
+    "transfer_upper_bound",
+}
+
+
+def scaling(
+    runs: Sequence[str | Path],
+    *,
+    mode: str | None = None,
+    steps: Collection[int] | None = None,
+    strict: bool = False,
+    jobs: int = 1,
+    cache: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Scaling:
+    """Say what a job loses as it grows, and to what.
+
+    Parameters
+    ----------
+    runs
+        The traces of each run, of different sizes: a file, a folder (searched downwards) or a
+        glob. The smallest run is the base point.
+    mode
+        ``"strong"``: the runs did the same work together. ``"weak"``: each device did the same
+        in all of them. By default what their FLOP tell; else strong, and a note says so.
+    steps, strict, jobs, cache, progress
+        As :func:`traceparse.analyze` has them, for each run.
+
+    Raises
+    ------
+    UsageError
+        There are fewer than two runs, or the mode is none.
+    InputError
+        Nothing in a run can be analyzed, or the runs cannot be compared.
+    StrictError
+        ``strict``, and some input is incomplete or damaged.
+    """
+    given = [runs] if isinstance(runs, str | Path) else list(runs)
+    require_runs(len(given), mode)
+    paths = [path_text(Path(run)) for run in given]
+    reports = []
+    for path, run in zip(paths, given, strict=True):
+        with _named(path):
+            report = analyze(
+                run, steps=steps, strict=strict, jobs=jobs, cache=cache, progress=progress
+            )
+        reports.append(report)
+    doubts = [
+        doubt
+        for path, report in zip(paths, reports, strict=True)
+        for doubt in _doubts(path, report)
+    ]
+    return scaling_of(paths, reports, mode, notes=doubts)
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Let errors say which of the runs they are about."""
+    try:
+        yield
+    except (InputError, StrictError) as error:
+        if path in str(error):
+            raise
+        raise type(error)(f"{path}: {error}") from error
+
+
+def _doubts(path: str, report: Report) -> Iterator[Note]:
+    """Say what makes a run's numbers less sure: a note of each kind, with the run's name."""
+    kinds: dict[str, list[Note]] = {}
+    for note in report.notes:
+        if note.code in _WORTH_SAYING:
+            kinds.setdefault(note.code, []).append(note)
+    for code, notes in kinds.items():
+        first, more = notes[0], len(notes) - 1
+        where = path if first.file is None else first.file
+        if first.rank is not None:
+            where += f": rank {first.rank}"
+        rest = f" (and {more:,} more like it: analyze this run alone)" if more else ""
+        yield Note(code, f"{where}: {first.message}{rest}", first.rank, first.file)
