@@ -42,7 +42,11 @@ _ADVICE: Final[dict[Cause, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a finding on a rank tells. ``through_ratio`` is waited for ranks it had held up."""
+    """What a finding on a rank tells.
+
+    ``is_often`` says whether it is last too often for chance; ``through_ratio`` is waited for
+    ranks that it had held up.
+    """
 
     rank: int
     cause: Cause
@@ -50,6 +54,7 @@ class Told:
     lost_ratio: float
     num_last: int
     num_instances: int
+    is_often: bool
     num_steps: int
     through_ratio: float
 
@@ -97,6 +102,8 @@ def _evidence(told: Told) -> Iterator[str]:
         f"it is waited for in {format_count(told.num_last)} of its "
         f"{format_count(told.num_instances)} {where}"
     )
+    if not told.is_often:
+        yield "too few of those that matter to tell a habit from chance"
     if told.through_ratio >= _WORTH_TELLING:
         yield f"{format_ratio(told.through_ratio)} through ranks that it had held up"
     yield _kernels(told.evidence.slower)

@@ -5,7 +5,8 @@ A rank causes the wait of an instance if it is its last rank and was late of its
 for 1 % of all device-steps or more, and more than three times as long as for the median of the
 other ranks, and if it is last three standard deviations more often than if all members were
 last equally often, among the instances that matter: those with a tenth of its longest wait or
-more. Balanced waits are thus nobody's.
+more. Balanced waits are thus nobody's. Who is last too seldom for that is told for information,
+if it has caused more than 5 %, and more than all others together.
 
 It is a warning if the wait exceeds 5 %, as far as chips of one kind are apart, or if its
 kernels take 10 % longer than the others'; what is less and has no clear cause is not told. Why
@@ -89,6 +90,7 @@ class _Search:
     ) -> None:
         self._together, self._steps, self._span_ns = together, steps, span_ns
         self._operators = operators
+        self._told: set[int] = set()  # devices
         self._table: KernelTable | None = None
         self._waits = waits_of(together, steps)
         self._instances = together.instances
@@ -154,10 +156,16 @@ class _Search:
             rank = self._together.ranks[device]
             others = np.delete(caused, device)
             stands_out = caused[device] > _OUTSTANDING * np.median(others)
-            if rank is None or not stands_out or not self._is_often_last(device, laid):
+            is_often = self._is_often_last(device, laid)
+            is_worst = caused[device] > max(others.sum(), _SERIOUS * self._span_ns)
+            if rank is None or device in self._told:
                 continue
-            finding = self._of_rank(rank, device, laid, float(caused[device] / self._span_ns))
+            if not stands_out or not (is_often or is_worst):
+                continue
+            lost_ratio = float(caused[device] / self._span_ns)
+            finding = self._of_rank(rank, device, laid, lost_ratio, is_often=is_often)
             if finding is not None:
+                self._told.add(device)
                 yield finding
 
     def _is_often_last(self, device: int, laid: _Laid) -> bool:
@@ -179,7 +187,7 @@ class _Search:
         return found
 
     def _of_rank(
-        self, rank: int, device: int, laid: _Laid, lost_ratio: float
+        self, rank: int, device: int, laid: _Laid, lost_ratio: float, *, is_often: bool
     ) -> dict[str, Any] | None:
         evidence = self._evidence(device, laid)
         cause = cause_of(evidence)
@@ -194,6 +202,7 @@ class _Search:
             lost_ratio=lost_ratio,
             num_last=int(np.count_nonzero(own & in_it)),
             num_instances=int(np.count_nonzero(in_it)),
+            is_often=is_often,
             num_steps=max(1, len(self._steps[device])),
             through_ratio=float(
                 laid.exposed_ns[own & ~self._waits.is_own].sum() / self._span_ns
@@ -230,7 +239,7 @@ class _Search:
 
 
 def _is_serious(told: Told) -> bool:
-    if told.cause == "place in the pipeline":
+    if told.cause == "place in the pipeline" or not told.is_often:
         return False
     slower = told.evidence.slower
     is_broken = told.cause == "slow compute" and slower and slower.factor > 1 + FAR
