@@ -18,7 +18,6 @@ NOTHING = Evidence(
     idle_ns=0,
     usual_idle_ns=0,
     slower=Slower(0, 10_000, "aten::mm", "", 1, 1),
-    unlaunched_ratio=None,
     late_launch_ns=None,
     queued_ns=None,
     is_peers=False,

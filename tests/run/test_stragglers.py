@@ -201,7 +201,9 @@ def staged_job(at: int) -> Across:
                         k * PERIOD + (at if rank == 1 else 500),
                         k * PERIOD + 900,
                         collective="send" if rank == pair[0] else "recv",
-                        **{"source": pair[0], "destination": pair[1], "sequence": None},
+                        source=pair[0],
+                        destination=pair[1],
+                        sequence=None,
                         group_ranks="0-2",
                         group_size=3,
                     )

@@ -39,9 +39,8 @@ class Evidence:
     ``wait_ns`` is how long the device that waits longest does so for it in the steps that
     count, ``whole_wait_ns`` in the whole file: directly, not through other groups.
     ``more_compute_ns`` and ``more_idle_ns`` are, in those steps, against the median of the
-    other devices. ``unlaunched_ratio`` is which part of its lateness, weighed by the waits, its
-    calls had not been launched yet; ``queued_ns`` is the median of how long they had been when
-    they started.
+    other devices. ``late_launch_ns`` is by how much its calls are launched after the median of
+    the others has come, ``queued_ns`` for how long they have been when they start.
     """
 
     wait_ns: int
@@ -51,7 +50,6 @@ class Evidence:
     idle_ns: int
     usual_idle_ns: int
     slower: Slower | None
-    unlaunched_ratio: float | None
     late_launch_ns: int | None
     queued_ns: int | None
     is_peers: bool

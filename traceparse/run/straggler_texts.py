@@ -38,6 +38,10 @@ _ADVICE: Final[dict[Cause, str]] = {
         "it have more or other work (batch, sequence lengths, experts)?"
     ),
 }
+_ON_HOST: Final = (
+    "look at what else runs on its cores, and how many threads the ranks of one machine share "
+    "(OMP_NUM_THREADS); the same operators on the same shapes should take the same"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +65,11 @@ class Told:
 
 def rank_finding(told: Told, *, is_serious: bool) -> dict[str, Any]:
     """Return the finding on a rank that others wait for."""
+    is_host = told.cause == "slow compute" and told.evidence.is_host
     return _finding(
         f"rank {told.rank} is waited for: {told.cause}",
         "; ".join(_evidence(told)),
-        told.cause,
+        _ON_HOST if is_host else _ADVICE[told.cause],
         told.lost_ratio,
         is_serious=is_serious,
     )
@@ -92,7 +97,7 @@ def link_finding(
         f"{format_ns(worst.usual_ns)} in the median of the other groups, and no rank's coming "
         f"late is in that"
     )
-    return _finding(title, evidence, "slow link", lost_ratio, is_serious=is_serious)
+    return _finding(title, evidence, _ADVICE["slow link"], lost_ratio, is_serious=is_serious)
 
 
 def _evidence(told: Told) -> Iterator[str]:
@@ -157,14 +162,14 @@ def _part(ratio: float) -> str:
 
 
 def _finding(
-    title: str, evidence: str, cause: Cause, lost_ratio: float, *, is_serious: bool
+    title: str, evidence: str, advice: str, lost_ratio: float, *, is_serious: bool
 ) -> dict[str, Any]:
     return {
         "code": "straggler",
         "severity": "warning" if is_serious else "info",
         "title": title,
         "evidence": evidence,
-        "advice": _ADVICE[cause],
+        "advice": advice,
         "lost_ratio": lost_ratio,
         "lost_usd": None,
     }

@@ -153,20 +153,14 @@ class _Search:
             laid.culprit[known], laid.exposed_ns[known], minlength=len(self._steps)
         )
         for device in np.flatnonzero(caused >= _LEAST * self._span_ns).tolist():
-            rank = self._together.ranks[device]
             others = np.delete(caused, device)
-            stands_out = caused[device] > _OUTSTANDING * np.median(others)
+            if device in self._told or caused[device] <= _OUTSTANDING * np.median(others):
+                continue
             is_often = self._is_often_last(device, laid)
             is_worst = caused[device] > max(others.sum(), _SERIOUS * self._span_ns)
-            if rank is None or device in self._told:
-                continue
-            if not stands_out or not (is_often or is_worst):
-                continue
-            lost_ratio = float(caused[device] / self._span_ns)
-            finding = self._of_rank(rank, device, laid, lost_ratio, is_often=is_often)
-            if finding is not None:
-                self._told.add(device)
-                yield finding
+            if is_often or is_worst:
+                lost_ratio = float(caused[device] / self._span_ns)
+                yield from self._of_rank(device, laid, lost_ratio, is_often=is_often)
 
     def _is_often_last(self, device: int, laid: _Laid) -> bool:
         """Say whether a device is last more often than by chance where that matters."""
@@ -187,12 +181,13 @@ class _Search:
         return found
 
     def _of_rank(
-        self, rank: int, device: int, laid: _Laid, lost_ratio: float, *, is_often: bool
-    ) -> dict[str, Any] | None:
-        evidence = self._evidence(device, laid)
+        self, device: int, laid: _Laid, lost_ratio: float, *, is_often: bool
+    ) -> Iterator[dict[str, Any]]:
+        rank, evidence = self._together.ranks[device], self._evidence(device, laid)
         cause = cause_of(evidence)
-        if cause is None or (cause == "cause unclear" and lost_ratio <= _SERIOUS):
-            return None
+        is_little = cause == "cause unclear" and lost_ratio <= _SERIOUS
+        if rank is None or cause is None or is_little:
+            return
         own = laid.of(device)
         in_it = laid.is_meant & self._is_in(device)
         told = Told(
@@ -208,14 +203,18 @@ class _Search:
                 laid.exposed_ns[own & ~self._waits.is_own].sum() / self._span_ns
             ),
         )
-        return rank_finding(told, is_serious=_is_serious(told))
+        self._told.add(device)
+        yield rank_finding(told, is_serious=_is_serious(told))
 
     def _evidence(self, device: int, laid: _Laid) -> Evidence:
         own = laid.of(device) & self._waits.is_own
+        if not own.any():  # it has held others up in send and recv, and they these
+            own = (laid.culprit == device) & self._waits.is_own & self._instances.is_split
         if self._table is None:
             self._table = kernel_table(self._operators)
         idle = np.delete(self._idle_ns, device)
         compute = np.delete(self._compute_ns, device)
+        late_launch_ns, queued_ns = _launches(self._waits, own)
         return Evidence(
             wait_ns=self._longest_ns(own, self._waits.exposed_ns),
             whole_wait_ns=self._longest_ns(own, self._waits.whole_ns),
@@ -224,8 +223,9 @@ class _Search:
             idle_ns=int(self._idle_ns[device]),
             usual_idle_ns=int(np.median(idle)),
             slower=self._table.slower(device),
-            **_launches(self._waits, own, laid.whole_ns),
-            is_peers=bool(self._instances.is_peer[laid.is_meant].any()),
+            late_launch_ns=late_launch_ns,
+            queued_ns=queued_ns,
+            is_peers=bool(self._instances.is_peer[own].any()),
             is_host=self._together.devices[device].device == "cpu",
         )
 
@@ -246,16 +246,13 @@ def _is_serious(told: Told) -> bool:
     return told.lost_ratio > _SERIOUS or bool(is_broken)
 
 
-def _launches(waits: Waits, own: Bools, weights: Int64s) -> dict[str, Any]:
-    """Return how late the calls of a rank were launched, in the instances that wait for it."""
+def _launches(waits: Waits, own: Bools) -> tuple[int, int] | tuple[None, None]:
+    """Return how long after the median of the others a rank's calls were launched, and queued.
+
+    Medians over the instances that it was late in.
+    """
     known = own & (waits.queued_ns != NOTHING) & (waits.late_ns > 0)
-    weight = weights[known]
-    if not weight.sum():
-        return {"unlaunched_ratio": None, "late_launch_ns": None, "queued_ns": None}
+    if not known.any():
+        return None, None
     late, queued = waits.late_ns[known], waits.queued_ns[known]
-    unlaunched = np.maximum(late - queued, 0)
-    return {
-        "unlaunched_ratio": float(np.average(unlaunched / late, weights=weight)),
-        "late_launch_ns": int(np.median(unlaunched)),
-        "queued_ns": int(np.median(queued)),
-    }
+    return int(np.median(np.maximum(late - queued, 0))), int(np.median(queued))
