@@ -50,7 +50,20 @@ def test_all_of_the_peak_is_accounted_for():
     # all that the files have is in a step
     executed = sum(step["executed_flop"] for step in steps)
     assert executed == sum(row["flop"] for row in report["roofline"])
-    assert report["findings"] == []
+
+
+def test_the_rank_that_was_slower_on_its_cores_is_waited_for():
+    """Of 20 collectives it was last in 15: of two ranks, chance alone may do as much."""
+    report = analyze(GLOO, jobs=1).to_dict()
+    (one,) = report["findings"]
+    assert (one["severity"], one["title"]) == ("info", "rank 1 is waited for: slow compute")
+    assert "15 of its 20 collectives; too few" in one["evidence"]
+    assert (
+        "aten::addmm 4096, 512x128, 128x4096: 19.450 ms a run against 5.280 ms"
+        in (one["evidence"])
+    )
+    assert "OMP_NUM_THREADS" in one["advice"]
+    assert 0 < one["lost_ratio"] <= report["scaling_loss"]["exposed_wait_ratio"]
 
 
 def test_two_processes_say_what_one_says():

@@ -58,3 +58,11 @@ def test_its_clocks_are_those_of_one_host():
     assert all(abs(offset) <= 10_000 for offset in report["clock"]["offsets_ns"].values())
     waiting = report["scaling_loss"]["exposed_wait_ratio"]
     assert waiting > report["scaling_loss"]["exposed_transfer_ratio"] > 0
+
+
+def test_whom_the_job_waited_for_is_told_without_a_cause():
+    """One step, whose first collective waits for who began last: no habit, and no cause."""
+    (one,) = analyze(JOB).to_dict()["findings"]
+    assert (one["severity"], one["title"]) == ("info", "rank 7 is waited for: cause unclear")
+    assert "5 of its 8 collectives; too few" in one["evidence"]
+    assert one["lost_ratio"] == pytest.approx(0.3126, abs=1e-4)

@@ -131,3 +131,19 @@ def test_collectives(job, report_of):
         key: {**row, "last_rank_counts": dict(row["last_rank_counts"])}
         for key, row in truth.items()
     }
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job)))
+def test_stragglers(job, report_of):
+    """The one that there is, with its cause, and none where there is none."""
+    true = made(*job).truth["straggler"]
+    warned = [one for one in report_of(*job)["findings"] if one["code"] == "straggler"]
+    titles = [one["title"] for one in warned]
+    assert titles == (
+        [] if true is None else [f"rank {true['rank']} is waited for: {true['cause']}"]
+    )
+    assert all(one["severity"] == "warning" for one in warned)
+    loss = report_of(*job)["scaling_loss"]
+    for one in warned:
+        most = loss["exposed_wait_ratio"] + loss["exposed_transfer_ratio"]
+        assert 0.01 < one["lost_ratio"] <= most

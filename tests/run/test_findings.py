@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.run.conftest import H100, renamed
+from traceparse.run.findings import in_order
 
 BF16 = 989_400
 
@@ -143,3 +144,13 @@ def test_a_span_of_nothing_is_no_division(make):
     report = make.report(one_step(make, make.work(flop=BF16), span=0, counted=0))
     assert report.utilization is not None
     assert report.utilization["mfu"] is None
+
+
+def test_the_most_severe_come_first_then_those_that_lose_most():
+    def one(severity, lost_ratio):
+        return {"severity": severity, "lost_ratio": lost_ratio}
+
+    first, second = [one("info", 0.5), one("warning", None)], [one("warning", 0.1)]
+    assert in_order(first, second, [one("error", None)]) == [
+        *(one("error", None), one("warning", 0.1), one("warning", None), one("info", 0.5))
+    ]

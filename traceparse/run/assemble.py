@@ -34,7 +34,7 @@ _NOTHING_TOGETHER = Note(
     "no collective or point-to-point call was recorded, so there is no common clock, and no "
     "loss to communication",
 )
-_NOT_COMPUTED = ("findings other than of impossible speed",)
+_NOT_COMPUTED = ("findings other than of impossible speed and of stragglers",)
 
 
 def assemble(

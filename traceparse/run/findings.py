@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Any, Literal
 
 from traceparse.run.peaks import Peaks
@@ -14,7 +15,7 @@ from traceparse.run.tally import NS_PER_S
 from traceparse.run.utilization import Use
 from traceparse.units import format_flop_per_s, format_number_of, format_ratio, rank_ranges
 
-__all__ = ["findings_of"]
+__all__ = ["findings_of", "in_order"]
 
 _TOLERANCE = Fraction(101, 100)  # peaks are rounded, and times to the nanosecond
 _MOST_NAMED = 5
@@ -34,14 +35,21 @@ def findings_of(
     use: Use, devices: Sequence[tuple[int | None, Use]], rows: Sequence[Row]
 ) -> list[dict[str, Any]]:
     """Return the findings on a run, its devices (with their ranks) and its operators."""
-    found = [
-        *_faster_than_peak(use, devices),
-        *_operators(rows),
-        *_model_beyond_maximum(use),
-        *_model_beyond_executed(use),
-    ]
+    return in_order(
+        _faster_than_peak(use, devices),
+        _operators(rows),
+        _model_beyond_maximum(use),
+        _model_beyond_executed(use),
+    )
+
+
+def in_order(*found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put findings together: the most severe first, then those that lose most."""
     order = ("error", "warning", "info")
-    return sorted(found, key=lambda finding: order.index(finding["severity"]))
+    return sorted(
+        chain.from_iterable(found),
+        key=lambda one: (order.index(one["severity"]), -(one["lost_ratio"] or 0)),
+    )
 
 
 def _finding(

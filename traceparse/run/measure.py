@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceparse.errors import Note
-from traceparse.rank import DeviceDigest, RankDigest, StepTimes
+from traceparse.rank import DeviceDigest, RankDigest, StepTimes, Times
 from traceparse.run.across import Across
 from traceparse.run.asked import Asked
 from traceparse.run.basis import Basis
 from traceparse.run.conventions import conventions_of
 from traceparse.run.cost import cost_of
-from traceparse.run.findings import findings_of
+from traceparse.run.findings import findings_of, in_order
 from traceparse.run.model import fact_of, model_of, num_devices
 from traceparse.run.peaks import PeakFinder, Peaks, about_ceiling, accelerator_of
 from traceparse.run.report import DeviceReport, StepReport
 from traceparse.run.roofline import rows_of
 from traceparse.run.scaling_loss import scaling_loss
+from traceparse.run.stragglers import stragglers
 from traceparse.run.tally import Split, Tally, add_up, tally_of
 from traceparse.run.unknowns import about_attribution, about_model, about_use
 from traceparse.run.utilization import Use, reference_dtype
@@ -79,8 +80,9 @@ def measure(
         devices=tuple(map(job.device_report, range(len(parts)), uses)),
         utilization=utilization,
         roofline=[row.plain() for row in rows] if rows or job.tells_work else None,
-        findings=findings_of(
-            use, [(p.rank, u) for p, u in zip(parts, uses, strict=True)], rows
+        findings=in_order(
+            findings_of(use, [(p.rank, u) for p, u in zip(parts, uses, strict=True)], rows),
+            stragglers(together, job.times_of(basis), [p.digest.operators for p in parts]),
         ),
         cost=job.cost(use.tally, utilization["waterfall"]),
         scaling_loss=scaling_loss(job.chosen) if together else None,
@@ -131,6 +133,13 @@ class _Job:
 
     def use_of(self, tally: Tally) -> Use:
         return Use(tally, self._model, self.reference)
+
+    def times_of(self, basis: Basis) -> list[list[Times]]:
+        """Return the times of each device's steps that the job is judged by."""
+        return [
+            [times for place in places if (times := part.steps[place].times) is not None]
+            for part, places in zip(self._parts, basis.places, strict=True)
+        ]
 
     def peaks_by_digest(self) -> list[list[Peaks]]:
         owners: dict[int, list[Peaks]] = {}
