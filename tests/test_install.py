@@ -52,7 +52,7 @@ def test_the_native_engine_is_optional(tmp_path):
     assert "native_engine_missing" not in notes
     assert {path.name for path in (tmp_path / "with").rglob("installed/traceparse/data/*")} == {
         "accelerators.toml",
-            "collectives.toml",
+        "collectives.toml",
         "kernels.toml",
     }
     scanners, same, others = installed(tmp_path / "without", "/bin/false")

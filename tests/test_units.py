@@ -74,7 +74,8 @@ def test_shares_are_written_in_percent(part, whole, text):
 
 
 @pytest.mark.parametrize(
-    ("ratio", "text"), [(0.1234, "12.3%"), (1.0, "100.0%"), (0.0, "0%"), (None, "–")]
+    ("ratio", "text"),
+    [(0.1234, "12.3%"), (1.0, "100.0%"), (0.0, "0%"), (-1e-5, "0.0%"), (None, "–")],
 )
 def test_ratios_are_written_in_percent(ratio, text):
     assert units.format_ratio(ratio) == text

@@ -93,10 +93,10 @@ def format_percent(part: int | None, whole: int | None) -> str:
 
 
 def format_ratio(ratio: float | None) -> str:
-    """Write a ratio in percent: ``12.3%``."""
+    """Write a ratio in percent: ``12.3%``, never ``-0.0%``."""
     if ratio is None:
         return UNKNOWN
-    return f"{100 * ratio:,.1f}%" if ratio else "0%"
+    return f"{100 * ratio:z,.1f}%" if ratio else "0%"
 
 
 def format_tflop(flop: float | None) -> str:
