@@ -4,6 +4,7 @@
 loading of one trace file, or of a large one made of several, prints a table and what was
 promised, and writes all samples as JSON. ``analyze``, ``cache``, ``memory``, ``scale`` and
 ``start`` do so for the whole command; ``all`` is what of each takes ten minutes together.
+``across`` does so for simulated jobs of many ranks, which take minutes to simulate at first.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from tools.bench_across import across  # noqa: E402
 from tools.bench_child import ENGINES  # noqa: E402
 from tools.bench_facts import BenchError, default_traces, machine, versions  # noqa: E402
 from tools.bench_job import analyze, cache, start  # noqa: E402
@@ -61,6 +63,15 @@ def _load(wanted: argparse.Namespace) -> Outcome:
     if wanted.size or len(wanted.paths) > 1:
         path = larger_trace(wanted.paths, wanted.size or 500, wanted.layout)
     return load(path, repeat=wanted.repeat, engines=wanted.engines)
+
+
+def _across(wanted: argparse.Namespace) -> Outcome:
+    return across(
+        ranks=wanted.ranks,
+        gathered=wanted.gathered,
+        layers=wanted.layers,
+        repeat=wanted.repeat,
+    )
 
 
 def _with(
@@ -122,6 +133,27 @@ def _parser() -> argparse.ArgumentParser:
     _add_many(command, "--ranks", [1, 8, 64], "of the jobs")
     _add_megabytes(command)
     _command(commands, "start", "time what comes before any trace", _with(start))
+    command = _command(
+        commands,
+        "across",
+        "time the analysis of simulated jobs against their ranks",
+        _across,
+        has_paths=False,
+    )
+    _add_many(command, "--ranks", [8, 16, 32, 64], "of the jobs")
+    command.add_argument(
+        "--gathered",
+        type=_at_least_one,
+        default=1024,
+        metavar="RANKS",
+        help="of the job that comes from the cache (default: 1024)",
+    )
+    command.add_argument(
+        "--layers",
+        type=_at_least_one,
+        default=363,
+        help="of the network (default: 363, 2,000 kernels a step)",
+    )
     command = commands.add_parser("all", help="all of these, in about ten minutes")
     _add_paths(command)
     return parser
@@ -165,10 +197,13 @@ def _command(
     name: str,
     text: str,
     run: Callable[[argparse.Namespace], Outcome],
+    *,
+    has_paths: bool = True,
 ) -> argparse.ArgumentParser:
     """Add a benchmark with what all of them take."""
     command: argparse.ArgumentParser = commands.add_parser(name, help=text)
-    _add_paths(command)
+    if has_paths:
+        _add_paths(command)
     command.add_argument(
         "--repeat", type=_at_least_one, default=5, help="how many rounds (default: 5)"
     )
@@ -198,7 +233,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = _parser().parse_args(arguments)
     if wanted.benchmark == "all":
         return _all([str(path) for path in wanted.paths])
-    wanted.paths = wanted.paths or default_traces()
+    if "paths" in wanted:
+        wanted.paths = wanted.paths or default_traces()
     busy_before = os.getloadavg()[0]
     try:
         outcome = wanted.run(wanted)

@@ -21,7 +21,7 @@ from tools.bench_table import (
     process_figures,
 )
 
-__all__ = ["memory", "per_doubling", "scale"]
+__all__ = ["linear", "memory", "per_doubling", "scale"]
 
 
 def memory(paths: Sequence[Path], *, sizes: Sequence[int], repeat: int) -> Outcome:
@@ -95,7 +95,7 @@ def scale(
         row["bytes"] = sum(Path(file).stat().st_size for file in everything[name])
         row["s_per_byte"] = over(row["process_s"], row["bytes"])
     goals = [
-        _linear(what, [rows[name] for name in series])
+        linear(what, [rows[name] for name in series])
         for what, series in (("size", by_size), ("ranks", by_ranks))
     ]
     return Outcome(
@@ -115,7 +115,7 @@ def scale(
     )
 
 
-def _linear(what: str, rows: Sequence[Figures]) -> Goal:
+def linear(what: str, rows: Sequence[Figures]) -> Goal:
     """Fill in what doubling costs from row to row, and promise of the dearest."""
     for before, after in pairwise(rows):
         after["per_doubling"] = per_doubling(before, after)

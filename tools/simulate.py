@@ -28,6 +28,8 @@ from tools.simulate_write import trace_bytes  # noqa: E402
 
 __all__ = ["SCENARIOS", "Simulated", "main", "simulate"]
 
+_RANKS = tuple(2**power for power in range(2, 11))
+
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
@@ -86,7 +88,7 @@ def simulate(
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="simulate.py", description=__doc__)
     parser.add_argument("scenario", nargs="?", choices=sorted(SCENARIOS))
-    parser.add_argument("--ranks", type=int, default=8, choices=(4, 8, 16, 32, 64))
+    parser.add_argument("--ranks", type=int, default=8, choices=_RANKS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--layers", type=int, help="layers of the network, of each stage")
     parser.add_argument("--steps", type=int, help="steps to train")

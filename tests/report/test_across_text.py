@@ -15,6 +15,7 @@ from tests.report.made_across import clock, collective, loss, split, together, u
 from tests.report.test_terminal import drawn, lines
 from traceparse.errors import Note
 from traceparse.report import terminal
+from traceparse.report.across import link_line
 from traceparse.report.peak import cost_lines
 from traceparse.report.terminal_across import render_across
 from traceparse.report.terminal_peak import render_peak
@@ -37,11 +38,11 @@ Scaling loss of a mean step of 900.0 ms: transfer 11.6%, waiting for the last ra
 Parallel efficiency 59.7% = load balance 75.0% x serialization 90.0% x transfer 88.4%
 Waited for: rank 1, last in 4 of its 5 (80.0%; 7.3 ms of waiting); rank 0, last in 1 of its 5 (20.0%; 7.3 ms of waiting)
 
-Collectives that cost most  ms, wait and exposed of all ranks; busbw in GB/s
-collective ranks dtype    size count transfer  wait exposed busbw
-allreduce  0-1   bf16  16.8 MB     4   40.500 7.304  36.584 266.5
-all_gather 0-1   fp16    192 B     4   40.500 7.304  36.584 266.5
-broadcast  0-1   –           –     4        –     –  36.584     –
+Collectives that cost most  ms, wait and exposed of all ranks; busbw in GB/s, or latency
+collective ranks dtype    size count transfer  wait exposed   busbw
+allreduce  0-1   bf16  16.8 MB     4   40.500 7.304  36.584   266.5
+all_gather 0-1   fp16    192 B     4   40.500 7.304  36.584 40.5 ms
+broadcast  0-1   –           –     4        –     –  36.584       –
 """  # noqa: E501
     assert lines(render_across, together(report), 80) == expected.splitlines()
 
@@ -192,7 +193,41 @@ def test_who_is_waited_for_has_only_waiting_that_is_known(report):
 def test_sizes_are_in_their_own_unit(report, count, text):
     rows = [collective(message_bytes=count, busbw_bytes_per_s=0.0512e9)]
     assert f" {text} " in lines(render_across, together(report, collectives=rows))[-1]
-    assert lines(render_across, together(report, collectives=rows))[-1].endswith(" 0.051")
+
+
+def test_small_messages_have_latency_and_larger_ones_bandwidth(report):
+    rows = [
+        collective(message_bytes=count, busbw_bytes_per_s=0.0512e9, transfer_ns=104_000)
+        for count in (2**20, 2**20 - 1, 0, None)
+    ] + [unsplit(message_bytes=64)]
+    printed = lines(render_across, together(report, collectives=rows), 100)[-5:]
+    assert [line.split()[-1] for line in printed] == ["0.051", "us", "0.051", "0.051", "–"]
+    assert printed[1].endswith(" 26.0 us")
+
+
+@pytest.mark.parametrize(
+    ("busbw", "words"),
+    [
+        (225e9, "50.0% of that; between nodes it is their network that counts"),
+        (495e9, "110.0% of that: it may be more where the network itself reduces (NVLS,"),
+        (None, None),
+        (0, None),
+    ],
+)
+def test_the_fastest_bandwidth_is_compared_with_the_link(report, busbw, words):
+    rows = [
+        collective(busbw_bytes_per_s=busbw),
+        collective(busbw_bytes_per_s=999e9, message_bytes=8),  # of latency, not of the link
+    ]
+    found = together(report, collectives=rows)
+    used = replace(found, run=replace(found.run, accelerator={"id": "h100-sxm"}))
+    line = "nvlink4 of h100-sxm has 450 GB/s in each direction, the fastest busbw is "
+    said = link_line(used)
+    assert (said or "").startswith(line + words if words else "")
+    assert (said is None) == (words is None)
+    assert link_line(found) is None
+    unknown = replace(found, run=replace(found.run, accelerator={"id": None}))
+    assert link_line(unknown) is None
 
 
 def test_a_waterfall_has_the_parts_of_exposed_comm_that_there_are(used, make):

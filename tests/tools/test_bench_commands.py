@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.places import HAND
-from tools import bench, bench_job, bench_make, bench_scale
+from tools import bench, bench_across, bench_job, bench_make, bench_scale, simulate
 from tools.bench_runs import RunFailedError
 from tools.bench_scale import per_doubling
 from tools.bench_table import Figures
@@ -20,11 +20,15 @@ STORED = HAND / "two-devices" / "k-old.json"
 def run(monkeypatch, tmp_path):
     """Run benchmarks on tiny traces, with no command run: each takes as long as it is told."""
     monkeypatch.setattr(bench_make, "ROOT", tmp_path)
+    monkeypatch.setattr(bench_across, "ROOT", tmp_path)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     ran = []
 
-    def benchmark(words, takes):
+    def benchmark(words, takes, *, stored=True):
         def measured(said):
+            if said[0].endswith("simulate.py"):
+                assert simulate.main(said[1:]) == 0
+                return {}
             ran.append(list(said))
             wall_s, peak_bytes = takes(said)
             return {
@@ -33,12 +37,14 @@ def run(monkeypatch, tmp_path):
                 "peak_rss_bytes": peak_bytes,
             }
 
-        for module in (bench_job, bench_scale):
+        for module in (bench_across, bench_job, bench_scale):
             monkeypatch.setattr(module, "run_python", measured)
         monkeypatch.setattr(bench_job, "import_seconds", measured)
         out = tmp_path / "out.json"
         name, *options = words.split()
-        status = bench.main([name, str(STORED), *options, "--json", str(out)])
+        status = bench.main(
+            [name, *([str(STORED)] if stored else []), *options, "--json", str(out)]
+        )
         return status, json.loads(out.read_text()) if out.exists() else None
 
     benchmark.ran = ran  # type: ignore[attr-defined]
@@ -236,3 +242,39 @@ def test_all_runs_the_selection_and_returns_the_worst_status(monkeypatch, capsys
     for words in said:
         assert bench._parser().parse_args(words).repeat >= 5
     assert "bench.py analyze --ranks 1 8 64" in capsys.readouterr().err
+
+
+def test_jobs_that_communicate_are_simulated_and_matched(run, capsys):
+    status, record = run(
+        "across --ranks 8 4 --gathered 16 --layers 1 --repeat 2",
+        lambda said: (len(list(Path(said[-1]).iterdir())) / 2, 3 * 10**8),
+        stored=False,
+    )
+
+    assert status == 0
+    assert {
+        Path(said[-1]).name.rpartition("-")[0]: (
+            len(list(Path(said[-1]).iterdir())),
+            "--no-cache" in said,
+        )
+        for said in run.ran
+    } == {"ddp-4x1x5": (4, True), "ddp-8x1x5": (8, True), "ddp-16x8x5": (16, False)}
+    rows = {name: row["medians"] for name, row in record["rows"].items()}
+    assert [row["process_s"] for row in rows.values()] == [2, 4, 8]
+    assert rows["8 ranks"]["per_doubling"] == pytest.approx(2, rel=0.05)
+    printed = capsys.readouterr().out
+    assert "s of 8 ranks: 4.00 (at most 30: met)" in printed
+    assert "8 ranks, all 3 processes at once, at most: 900.00 (at most 1000: met)" in printed
+    assert "s of 16 ranks, from the cache: 8.00 (at most 60: met)" in printed
+
+
+def test_a_job_that_cannot_be_simulated_is_one_line(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(bench_across, "ROOT", tmp_path)
+
+    def broken(_):
+        raise RunFailedError("no memory")
+
+    monkeypatch.setattr(bench_across, "run_python", broken)
+
+    assert bench.main(["across", "--ranks", "4", "--json", str(tmp_path / "out.json")]) == 1
+    assert capsys.readouterr().err.splitlines()[-1].endswith("cannot be simulated: no memory")

@@ -21,6 +21,7 @@ from traceparse.units import (
     ms_decimals,
     rank_ranges,
 )
+from traceparse.work import accelerators
 
 __all__ = [
     "CollectiveRow",
@@ -28,6 +29,7 @@ __all__ = [
     "communication_of",
     "is_split",
     "last_in",
+    "link_line",
     "loss_lines",
     "rows_of",
     "waited_for",
@@ -40,6 +42,7 @@ _NAME_LIMIT = 60
 _DTYPE_LIMIT = 12
 _RANKS_LIMIT = 9  # characters; more ranks are only counted
 _MOST_DECIMALS = 4  # of milliseconds, as for operators
+_LATENCY_BYTES = 1 << 20  # about where links of today begin to be busy
 _LEAST_DRIFT_PPM = 0.05  # what is written is 0.1 at least
 
 # notes that say why nothing could be split, the first cause first
@@ -48,7 +51,10 @@ _REASONS = ("collectives_disagree", "collectives_unmatched")
 
 @dataclass(frozen=True, slots=True)
 class CollectiveRow:
-    """One kind of collective, as text. ``ranks`` is compact, ``members`` is in full."""
+    """One kind of collective, as text. ``ranks`` is compact, ``members`` is in full.
+
+    ``busbw`` of a small message is how long one takes: that is latency.
+    """
 
     collective: str
     group: str
@@ -136,6 +142,33 @@ def loss_lines(report: Report) -> Iterator[str]:
     yield f"Parallel efficiency {format_ratio(loss['parallel_efficiency'])} = {factors}"
 
 
+def link_line(report: Report) -> str | None:
+    """Say what bandwidths compare with, if a table has the accelerator's link."""
+    used = report.run.accelerator or {}
+    link = next((entry.link for entry in accelerators() if entry.id == used.get("id")), None)
+    rate = link.gb_per_s_per_direction if link else None
+    if link is None or rate is None:
+        return None
+    fastest = max(
+        (
+            row["busbw_bytes_per_s"] or 0
+            for row in report.collectives or ()
+            if not _is_small(row)
+        ),
+        default=0,
+    )
+    if not fastest:
+        return None
+    share = fastest / rate / 1e9
+    text = (
+        f"{link.kind} of {used['id']} has {rate:,g} GB/s in each direction, the fastest busbw "
+        f"is {format_ratio(share)} of that"
+    )
+    if share > 1:
+        return f"{text}: it may be more where the network itself reduces (NVLS, SHARP)"
+    return f"{text}; between nodes it is their network that counts"
+
+
 def waited_for(report: Report) -> str | None:
     """Name the ranks that came last most often, and what waiting is theirs alone.
 
@@ -209,8 +242,8 @@ def _row(row: Mapping[str, Any], decimals: int) -> CollectiveRow:
         transfer=transfer,
         wait=wait,
         exposed=exposed,
-        algbw=_bandwidth(row["algbw_bytes_per_s"]),
-        busbw=_bandwidth(row["busbw_bytes_per_s"]),
+        algbw=UNKNOWN if _is_small(row) else _bandwidth(row["algbw_bytes_per_s"]),
+        busbw=_latency(row) if _is_small(row) else _bandwidth(row["busbw_bytes_per_s"]),
         last=", ".join(f"rank {rank}: {num:,}" for rank, num in lasts) or UNKNOWN,
     )
 
@@ -230,6 +263,19 @@ def _size(count: int | None) -> str:
     while size >= 999.95 and (larger := next(units, None)):
         size, unit = size / 1000, larger
     return f"{size:,.1f} {unit}"
+
+
+def _is_small(row: Mapping[str, Any]) -> bool:
+    """Say whether a message is so small that its transfer is latency, not bandwidth."""
+    return 0 < (row["message_bytes"] or 0) < _LATENCY_BYTES
+
+
+def _latency(row: Mapping[str, Any]) -> str:
+    """Write how long one instance transfers."""
+    num = sum(row["last_rank_counts"].values())  # those that were split
+    if row["transfer_ns"] is None or not num:
+        return UNKNOWN
+    return _duration(round(row["transfer_ns"] / num))
 
 
 def _bandwidth(rate: float | None) -> str:

@@ -12,6 +12,7 @@ from traceparse.report.across import (
     communication_of,
     is_split,
     last_in,
+    link_line,
     loss_lines,
     rows_of,
     waited_for,
@@ -53,6 +54,7 @@ class Across:
     ticks: Sequence[Tick]
     collectives: Sequence[CollectiveRow]
     collectives_left: int
+    link: str
 
 
 def across_of(report: Report) -> Across | None:
@@ -81,6 +83,7 @@ def across_of(report: Report) -> Across | None:
         ticks=scale.ticks(),
         collectives=collectives,
         collectives_left=len(found) - len(collectives),
+        link=link_line(report) or "",
     )
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from traceparse.report.across import (
     clock_line,
     is_split,
+    link_line,
     loss_lines,
     rows_of,
     waited_for,
@@ -44,13 +45,15 @@ def render_across(report: Report, console: Console) -> None:
         if who := waited_for(report):
             say(console, who, lead="Waited for:")
     _print_collectives(report.collectives, console)
+    if link := link_line(report):
+        say(console, link, "dim")
 
 
 def _print_collectives(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     """Print what each kind took: a name folds where there is no room, and no number is cut."""
     shown = rows_of(rows, _MAX_ROWS)
     console.print()
-    of_what = " ms, wait and exposed of all ranks; busbw in GB/s"
+    of_what = " ms, wait and exposed of all ranks; busbw in GB/s, or latency"
     say(console, of_what, lead="Collectives that cost most", lead_style="bold")
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column(_NAME, overflow="fold", header_style="bold")

@@ -143,7 +143,10 @@ DEFINITIONS: Final = {
         "exposed_comm of what was not seen on every rank of its group that has a file"
     ),
     "algbw": "bytes of split instances / transfer",
-    "busbw": "algbw times the factor of nccl-tests, such as 2(n − 1)/n for allreduce",
+    "busbw": (
+        "algbw times the factor of nccl-tests, such as 2(n − 1)/n for allreduce; below 1 MiB "
+        "the time that one transfers"
+    ),
     "clock_residual": "median absolute deviation of aligned ends over matched instances",
     "load_balance": "mean compute / most compute of a rank",
     "serialization": "most compute of a rank / (step − mean exposed_transfer)",
