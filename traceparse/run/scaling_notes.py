@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 from traceparse.errors import Note
+from traceparse.run.layouts import group_changes, new_shapes
 from traceparse.run.sized import Known, SizedRun
 from traceparse.run.work_kept import Mode, is_same_work, work_ratio
 from traceparse.units import format_number_of, format_ratio
@@ -59,6 +61,7 @@ def about_runs(runs: Sequence[SizedRun], mode: Mode) -> Iterator[Note]:
         )
     for run in runs[1:]:
         yield from _about_work(run, base, mode)
+        yield from _about_layout(run, base, mode)
         if run.accelerator != base.accelerator:
             yield Note(
                 "accelerator_differs",
@@ -104,4 +107,24 @@ def _about_work(run: SizedRun, base: SizedRun, mode: Mode) -> Iterator[Note]:
             f"{run.path}: a device-step executes {format_ratio(float(ratio))} of the FLOP that "
             f"it would in {mode} scaling from {base.path}: another batch, model, layout or "
             f"recomputation, so efficiency compares different work",
+        )
+
+
+def _about_layout(run: SizedRun, base: SizedRun, mode: Mode) -> Iterator[Note]:
+    """Say what was divided otherwise; one device has no groups, and tells nothing."""
+    groups, before = run.layout.groups, base.layout.groups
+    if groups is not None and before is not None and base.num_devices > 1:
+        growth = Fraction(run.num_devices, base.num_devices)
+        if changes := "; ".join(group_changes(groups, before, growth)):
+            yield Note(
+                "layout_differs",
+                f"{run.path}: is laid out otherwise than {base.path} ({changes}), so the loss "
+                f"is that of another layout too, not of size alone",
+            )
+    if mode == "weak" and (found := new_shapes(run.layout, base.layout)):
+        share, largest = found
+        yield Note(
+            "shapes_differ",
+            f"{run.path}: {format_ratio(share)} of its FLOP are in shapes that {base.path} has "
+            f"not ({largest} most of all): another batch, model or layout",
         )

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from traceparse.errors import InputError
+from traceparse.run.layouts import Layout, layout_of
 from traceparse.run.model import num_devices
 from traceparse.run.report import Report
 
@@ -48,6 +49,7 @@ class SizedRun:
     accelerator: str | None
     basis: str
     is_size_known: bool
+    layout: Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def _sized(path: str, report: Report, known: Known) -> SizedRun:
         # a lone process without collectives says no world size, and needs none
         is_size_known=info.world_size is not None
         or (len(report.devices) == 1 and not summary.times.comm_ns),
+        layout=layout_of(report),
     )
 
 
