@@ -82,6 +82,22 @@ def test_ratios_are_written_in_percent(ratio, text):
 
 
 @pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0"),
+        (20, "20 ns"),
+        (99, "99 ns"),
+        (100, "0.1 us"),
+        (80_364, "80.4 us"),
+        (1_300_000, "1.3 ms"),
+        (18_000_000_000_000, "18,000.0 s"),
+    ],
+)
+def test_durations_of_any_size_have_a_fitting_unit(ns, text):
+    assert units.format_duration(ns) == text
+
+
+@pytest.mark.parametrize(
     ("count", "text"),
     [
         (523_412_345, "523.4 MB"),

@@ -15,6 +15,7 @@ __all__ = [
     "UNKNOWN",
     "format_bytes",
     "format_count",
+    "format_duration",
     "format_figure",
     "format_flop_per_s",
     "format_ms",
@@ -61,6 +62,14 @@ def format_ns(ns: int | None) -> str:
     if ns is None:
         return UNKNOWN
     return f"{format_ms(ns, ms_decimals(abs(ns)))} ms"
+
+
+def format_duration(ns: int) -> str:
+    """Write a time that may be of any size: ``20 ns``, ``0.5 us``, ``1.3 ms``, ``2.1 s``."""
+    for unit, unit_ns in (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 100)):
+        if ns >= unit_ns:
+            return f"{ns / max(unit_ns, 1000):,.1f} {unit}"
+    return f"{ns} ns" if ns else "0"
 
 
 def format_bytes(count: int | None) -> str:

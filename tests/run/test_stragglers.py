@@ -88,16 +88,16 @@ def test_slower_kernels_that_explain_the_wait_are_slow_compute():
     assert one["lost_usd"] is None
     assert "22.5% of a mean step" in one["evidence"]
     assert "8 of its 8 collectives" in one["evidence"]
-    assert "aten::mm 8x8, 8x8: 0.000800 ms a run against 0.000500 ms" in one["evidence"]
+    assert "aten::mm 8x8, 8x8: 0.8 us a run against 0.5 us" in one["evidence"]
 
 
 def test_a_device_that_idles_until_something_is_launched_has_a_late_host():
     steps = [times(idle=300 * (rank == 2)) for rank in range(4)]
     (one,) = found(late_job(queued=10), steps)
     assert said([one]) == [("warning", "rank 2 is waited for: late host")]
-    assert "launched 0.000290 ms after the median rank has come" in one["evidence"]
-    assert "start 0.000010 ms later" in one["evidence"]
-    assert "idles for 0.000300 ms of a step, the median one for 0 ms" in one["evidence"]
+    assert "launched 0.3 us after the median rank has come" in one["evidence"]
+    assert "start 10 ns later" in one["evidence"]
+    assert "idles for 0.3 us of a step, the median one for 0" in one["evidence"]
 
 
 @pytest.mark.parametrize(
@@ -262,8 +262,8 @@ def test_a_link_is_slow_where_all_groups_of_a_rank_are():
     (one,) = found(linked_job({"2-3": 300, "1,3": 300}))
     assert said([one]) == [("warning", "rank 3 is waited for: slow link")]
     assert one["lost_ratio"] == pytest.approx(2 * 2 * 200 / 4_000)
-    assert "0.000300 ms among ranks" in one["evidence"]
-    assert "0.000100 ms in the median of the other groups" in one["evidence"]
+    assert "0.3 us among ranks" in one["evidence"]
+    assert "0.1 us in the median of the other groups" in one["evidence"]
 
 
 def test_of_ranks_that_share_all_slow_groups_none_is_blamed():

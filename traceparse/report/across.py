@@ -13,6 +13,7 @@ from traceparse.run import DeviceReport, Report
 from traceparse.units import (
     UNKNOWN,
     format_count,
+    format_duration,
     format_ms,
     format_ns,
     format_number_of,
@@ -104,11 +105,11 @@ def clock_line(report: Report) -> str:
         which = f"{len(offsets):,} of {format_number_of(len(ranks), 'rank')}"
     furthest = max(map(abs, offsets.values()))
     drift = max((abs(ppm) for ppm in clock["drift_ppm"].values()), default=0.0)
-    offset = f"offsets up to {_duration(furthest)}" if furthest else "no offset"
+    offset = f"offsets up to {format_duration(furthest)}" if furthest else "no offset"
     text = f"{which} on one clock: {offset}"
     if drift >= _LEAST_DRIFT_PPM:
         text += f", drift up to {drift:,.1f} ppm"
-    text += f", residual {_duration(residual)}"
+    text += f", residual {format_duration(residual)}"
     lost = sorted(rank for rank in ranks if rank is not None and str(rank) not in offsets)
     return f"{text}; not rank {rank_ranges(lost)}" if lost else text
 
@@ -204,7 +205,7 @@ def _about_last(rank: str, num: int, rows: Sequence[Mapping[str, Any]]) -> str:
     text = f"rank {rank}, last in {num:,} of its {among:,} ({format_ratio(num / among)}"
     waiting = sum(row["wait_ns"] or 0 for row in alone)
     least = "" if len(alone) == len(hit) else "at least "
-    return f"{text}; {least}{_duration(waiting)} of waiting)" if waiting else f"{text})"
+    return f"{text}; {least}{format_duration(waiting)} of waiting)" if waiting else f"{text})"
 
 
 def communication_of(device: DeviceReport) -> dict[str, int] | None:
@@ -275,7 +276,7 @@ def _latency(row: Mapping[str, Any]) -> str:
     num = sum(row["last_rank_counts"].values())  # those that were split
     if row["transfer_ns"] is None or not num:
         return UNKNOWN
-    return _duration(round(row["transfer_ns"] / num))
+    return format_duration(round(row["transfer_ns"] / num))
 
 
 def _bandwidth(rate: float | None) -> str:
@@ -284,11 +285,3 @@ def _bandwidth(rate: float | None) -> str:
         return UNKNOWN
     giga = rate / 1e9
     return f"{giga:,.{1 if giga >= 10 else 3}f}" if giga else "0"
-
-
-def _duration(ns: int) -> str:
-    """Write a time that may be of any size: ``20 ns``, ``0.5 us``, ``1.3 ms``, ``2.1 s``."""
-    for unit, unit_ns in (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 100)):
-        if ns >= unit_ns:
-            return f"{ns / max(unit_ns, 1000):,.1f} {unit}"
-    return f"{ns} ns" if ns else "0"

@@ -9,7 +9,7 @@ from typing import Any, Final
 from traceparse.run.causes import Cause, Evidence
 from traceparse.run.links import SlowGroup
 from traceparse.run.slower import Slower
-from traceparse.units import format_count, format_ns, format_ratio, rank_ranges
+from traceparse.units import format_count, format_duration, format_ratio, rank_ranges
 
 __all__ = ["Told", "link_finding", "rank_finding"]
 
@@ -93,9 +93,9 @@ def link_finding(
     evidence = (
         f"longer transfer than other groups', and {format_ratio(held_up_ratio)} of waiting for "
         f"ranks that it held up, make up {format_ratio(lost_ratio)} of a mean step; "
-        f"{worst.kind} takes {format_ns(worst.median_ns)} among ranks {rank_ranges(members)}, "
-        f"{format_ns(worst.usual_ns)} in the median of the other groups, and no rank's coming "
-        f"late is in that"
+        f"{worst.kind} takes {format_duration(worst.median_ns)} among ranks "
+        f"{rank_ranges(members)}, {format_duration(worst.usual_ns)} in the median of the other "
+        f"groups, and no rank's coming late is in that"
     )
     return _finding(title, evidence, _ADVICE["slow link"], lost_ratio, is_serious=is_serious)
 
@@ -115,9 +115,10 @@ def _evidence(told: Told) -> Iterator[str]:
     if told.cause != "slow compute":
         yield from _launches(told.evidence)
         yield (
-            f"its device idles for {format_ns(told.evidence.idle_ns // told.num_steps)} of a "
-            f"step, the median one for "
-            f"{format_ns(told.evidence.usual_idle_ns // told.num_steps)}"
+            f"its device idles for "
+            f"{format_duration(told.evidence.idle_ns // told.num_steps)} of a step, the median "
+            f"one for "
+            f"{format_duration(told.evidence.usual_idle_ns // told.num_steps)}"
         )
     if told.cause == "cause unclear":
         yield from _explained(told.evidence)
@@ -130,8 +131,8 @@ def _kernels(slower: Slower | None) -> str:
     if slower.mean_ns > slower.median_ns and slower.excess_ns > 0:
         text += (
             f", most of all {slower.op[:_SHORT]} {slower.shapes[:_SHORT]}: "
-            f"{format_ns(round(slower.mean_ns))} a run against "
-            f"{format_ns(round(slower.median_ns))}"
+            f"{format_duration(round(slower.mean_ns))} a run against "
+            f"{format_duration(round(slower.median_ns))}"
         )
     return text
 
@@ -141,11 +142,11 @@ def _launches(evidence: Evidence) -> Iterator[str]:
         return
     if evidence.late_launch_ns:
         yield (
-            f"its calls are launched {format_ns(evidence.late_launch_ns)} after the median "
-            f"rank has come, and start {format_ns(evidence.queued_ns)} later"
+            f"its calls are launched {format_duration(evidence.late_launch_ns)} after the "
+            f"median rank has come, and start {format_duration(evidence.queued_ns)} later"
         )
     else:
-        yield f"its calls are launched {format_ns(evidence.queued_ns)} before they start"
+        yield f"its calls are launched {format_duration(evidence.queued_ns)} before they start"
 
 
 def _explained(evidence: Evidence) -> Iterator[str]:
