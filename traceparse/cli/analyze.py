@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +10,9 @@ import typer
 from traceparse.cli import options
 from traceparse.cli.phases import working
 from traceparse.cli.progress import shown_progress
+from traceparse.cli.reading import Cache, Debug, Jobs, NoCache, Quiet, Strict, reading
 from traceparse.cli.show import show_report
 from traceparse.cli.words import parse_steps
-from traceparse.errors import UsageError
 
 __all__ = ["analyze"]
 
@@ -38,18 +37,9 @@ def analyze(
     rank: Annotated[
         int | None, typer.Option(min=0, help="Rank of a trace that does not say it itself.")
     ] = None,
-    jobs: Annotated[
-        int, typer.Option(min=0, help="Processes that read traces; 0: one a processor.")
-    ] = 0,
-    cache: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Keep what was digested here, not in the user's cache folder."
-        ),
-    ] = None,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Read every trace, and keep nothing.")
-    ] = False,
+    jobs: Jobs = 0,
+    cache: Cache = None,
+    no_cache: NoCache = False,
     accelerator: options.Accelerator = None,
     peak: options.Peak = None,
     ceiling: options.Ceiling = "spec",
@@ -61,20 +51,12 @@ def analyze(
     convention: options.Convention = None,
     seq: options.Seq = None,
     price: options.Price = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse input that is incomplete or damaged.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress and no notes on standard error.")
-    ] = False,
-    debug: Annotated[  # noqa: ARG001 - main() looks for it
-        bool, typer.Option("--debug", help="Show a traceback when something fails.")
-    ] = False,
+    strict: Strict = False,
+    quiet: Quiet = False,
+    debug: Debug = False,  # noqa: ARG001 - main() looks for it
 ) -> None:
     """Report where the time of a job went, and how much of its peak it used, from traces."""
     wanted = None if steps is None else parse_steps(steps)
-    if cache and no_cache:
-        raise UsageError("--cache and --no-cache contradict each other; give one of them")
     told = options.Told(
         accelerator=accelerator,
         peak=peak,
@@ -88,16 +70,7 @@ def analyze(
         seq=seq,
         price=price,
     )
-    from traceparse.engine import default_folder, readers_ready
-
-    jobs = jobs or os.cpu_count() or 1
-    folder = None if no_cache else cache or default_folder()
-    with readers_ready(paths, jobs=jobs, cache=folder):
-        # numpy would start threads for linear algebra, of which there is none
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        from traceparse.tables import spare_pandas
-
-        spare_pandas()
+    with reading(paths, jobs=jobs, cache=cache, no_cache=no_cache) as how:
         from traceparse.engine import analyze as run_analysis
 
         if not as_json:
@@ -110,8 +83,8 @@ def analyze(
                 steps=wanted,
                 rank=rank,
                 strict=strict,
-                jobs=jobs,
-                cache=folder,
+                jobs=how.jobs,
+                cache=how.cache,
                 progress=progress,
                 **asked,
             )

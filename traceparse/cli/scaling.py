@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +9,9 @@ import typer
 
 from traceparse.cli.phases import working
 from traceparse.cli.progress import shown_progress
+from traceparse.cli.reading import Cache, Debug, Jobs, NoCache, Quiet, Strict, reading
 from traceparse.cli.show import show_scaling
 from traceparse.cli.words import parse_steps
-from traceparse.errors import UsageError
 
 __all__ = ["scaling"]
 
@@ -44,43 +43,17 @@ def scaling(
     steps: Annotated[
         str | None, typer.Option(metavar="3-5", help="Compare these steps of each run only.")
     ] = None,
-    jobs: Annotated[
-        int, typer.Option(min=0, help="Processes that read traces; 0: one a processor.")
-    ] = 0,
-    cache: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Keep what was digested here, not in the user's cache folder."
-        ),
-    ] = None,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Read every trace, and keep nothing.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse input that is incomplete or damaged.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress and no notes on standard error.")
-    ] = False,
-    debug: Annotated[  # noqa: ARG001 - main() looks for it
-        bool, typer.Option("--debug", help="Show a traceback when something fails.")
-    ] = False,
+    jobs: Jobs = 0,
+    cache: Cache = None,
+    no_cache: NoCache = False,
+    strict: Strict = False,
+    quiet: Quiet = False,
+    debug: Debug = False,  # noqa: ARG001 - main() looks for it
 ) -> None:
     """Say what a job loses as it grows, and to what, from traces of runs of several sizes."""
     wanted = None if steps is None else parse_steps(steps)
-    if cache and no_cache:
-        raise UsageError("--cache and --no-cache contradict each other; give one of them")
-    from traceparse.engine import default_folder, readers_ready
-
     given = runs or []
-    jobs = jobs or os.cpu_count() or 1
-    folder = None if no_cache else cache or default_folder()
-    with readers_ready(given, jobs=jobs, cache=folder):
-        # numpy would start threads for linear algebra, of which there is none
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        from traceparse.tables import spare_pandas
-
-        spare_pandas()
+    with reading(given, jobs=jobs, cache=cache, no_cache=no_cache) as how:
         from traceparse.engine import scaling as run_scaling
 
         with working(), shown_progress(quiet=quiet) as progress:
@@ -89,8 +62,8 @@ def scaling(
                 mode=mode,
                 steps=wanted,
                 strict=strict,
-                jobs=jobs,
-                cache=folder,
+                jobs=how.jobs,
+                cache=how.cache,
                 progress=progress,
             )
     with working():

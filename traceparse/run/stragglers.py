@@ -33,7 +33,7 @@ from traceparse.run.gathered import NOTHING
 from traceparse.run.links import SlowLink, slow_links
 from traceparse.run.slower import KernelTable, kernel_table
 from traceparse.run.straggler_texts import Told, link_finding, rank_finding
-from traceparse.run.waits import Steps, Waits, exposed_transfer_of, waits_of
+from traceparse.run.waits import Steps, Waits, by_instance, exposed_transfer_of, waits_of
 
 __all__ = ["stragglers"]
 
@@ -94,17 +94,12 @@ class _Search:
         self._table: KernelTable | None = None
         self._waits = waits_of(together, steps)
         self._instances = together.instances
-        self._exposed_ns = self._sums(self._waits.exposed_ns)
-        self._whole_ns = self._sums(self._waits.whole_ns)
+        self._exposed_ns = by_instance(self._instances, self._waits.exposed_ns)
+        self._whole_ns = by_instance(self._instances, self._waits.whole_ns)
         self._compute_ns, self._idle_ns = (
             np.array([sum(getattr(times, name) for times in own) for own in steps], np.int64)
             for name in ("compute_ns", "idle_ns")
         )
-
-    def _sums(self, of_part: Int64s) -> Int64s:
-        sums = np.zeros(self._waits.num, np.int64)
-        np.add.at(sums, self._instances.part_instance, of_part)
-        return sums
 
     # -- links
 
@@ -129,7 +124,9 @@ class _Search:
         is_meant = np.zeros(self._waits.num, np.bool_)
         for group in link.groups:
             is_meant[group.instances] = True
-        exposed = self._sums(exposed_transfer_of(self._together, self._steps, is_meant))
+        exposed = by_instance(
+            self._instances, exposed_transfer_of(self._together, self._steps, is_meant)
+        )
         return sum(
             float(exposed[group.instances].sum()) * (1 - group.usual_ns / group.median_ns)
             for group in link.groups

@@ -21,7 +21,14 @@ from traceparse.run.across import Across
 from traceparse.run.gathered import NOTHING
 from traceparse.run.instances import Instances
 
-__all__ = ["Steps", "Waits", "exposed_transfer_of", "median_of_others", "waits_of"]
+__all__ = [
+    "Steps",
+    "Waits",
+    "by_instance",
+    "exposed_transfer_of",
+    "median_of_others",
+    "waits_of",
+]
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Steps: TypeAlias = Sequence[Sequence[Times]]  # of each device, those that the run is judged by
@@ -79,7 +86,7 @@ def waits_of(together: Across, steps: Steps) -> Waits:
     exposed_ns, whole_ns = _exposed(together, steps)
     launched_ns = _launched_ns(instances, together.devices)[last_part]
     queued_ns = instances.part_start_ns[last_part] - launched_ns
-    is_waited = _by_instance(instances, whole_ns) > 0
+    is_waited = by_instance(instances, whole_ns) > 0
     return Waits(
         exposed_ns,
         whole_ns,
@@ -155,7 +162,8 @@ def _rows_by_device(instances: Instances, num: int) -> list[Int64s]:
     return np.split(order, np.cumsum(counts)[:-1])
 
 
-def _by_instance(instances: Instances, values: Int64s) -> Int64s:
+def by_instance(instances: Instances, values: Int64s) -> Int64s:
+    """Add up over the parts of each instance."""
     sums = np.zeros(instances.first_call.size, np.int64)
     np.add.at(sums, instances.part_instance, values)
     return sums
