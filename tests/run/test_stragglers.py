@@ -66,7 +66,8 @@ def job(*devices: DeviceDigest) -> Across:
 
 def found(together: Across, steps=None, operators=None) -> list[dict[str, Any]]:
     num = len(together.devices)
-    return stragglers(together, steps or [times()] * num, operators or [(product(),)] * num)
+    found = stragglers(together, steps or [times()] * num, operators or [(product(),)] * num)
+    return [one.finding for one in found]
 
 
 def said(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

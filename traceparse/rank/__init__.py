@@ -6,9 +6,17 @@ from traceparse.rank.counted import DtypeWork, OperatorWork, StepWork
 from traceparse.rank.digest import RankDigest, digest
 from traceparse.rank.stored import StoredError, from_table, to_table
 from traceparse.rank.tables import public_tables
-from traceparse.rank.times import PART_NAMES, DeviceDigest, KernelCounts, StepTimes, Times
+from traceparse.rank.times import (
+    NEVER,
+    PART_NAMES,
+    DeviceDigest,
+    KernelCounts,
+    StepTimes,
+    Times,
+)
 
 __all__ = [
+    "NEVER",
     "PART_NAMES",
     "DeviceDigest",
     "DtypeWork",

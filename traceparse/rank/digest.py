@@ -38,6 +38,7 @@ from traceparse.rank.steps import (
     past_belief,
 )
 from traceparse.rank.tally import SPAN, Tally
+from traceparse.rank.tasks import Tasks
 from traceparse.rank.times import DeviceDigest, StepTimes
 from traceparse.rank.works import CPU, device_work, devices_of, host_work
 
@@ -126,11 +127,13 @@ class _Passage:
         self._bounds = StepBounds(steps, self._segments, len(self._names))
         self._collectives = Collectives(trace, len(self._names))
         self._contention = Contention(len(self._names))
-        on_host = not trace.kept["device_events"].num_rows
+        self._tasks = Tasks(len(self._names))
+        on_host = self._on_host = not trace.kept["device_events"].num_rows
         self._owners = Owners(
             on_host=on_host, with_records=trace.kept["collective_args"].num_rows > 0
         )
         self._owners.add_launches(trace.kept["launches"])
+        self._tasks.add_calls(trace.kept["launches"])
         if on_host:
             self._see_host(trace)
         else:
@@ -180,7 +183,8 @@ class _Passage:
                 "kind": work.kinds,
             }
             self.spans.add(work.starts.size, **facts)
-            self._owners.add_events(work, row=work.rows, **facts)
+            self._owners.add_events(work, row=work.rows, stream=work.streams, **facts)
+            self._tasks.add_unlaunched(work)
             self._contention.add(work)
             self._collectives.add(work)
             for device, rows in groups(work.devices):
@@ -193,6 +197,7 @@ class _Passage:
         for work in host_work(trace):
             self.spans.add(work.starts.size, start=work.starts, end=work.ends, kind=work.kinds)
             self._collectives.add(work)
+            self._tasks.add_host(work)
             self._bounds.add(
                 work.starts,
                 devices=work.devices,
@@ -209,6 +214,7 @@ class _Passage:
             rows = linked.events[is_linked]
             self._owners.add_linked(linked)
             self._collectives.add_linked(linked)
+            self._tasks.add_linked(linked)
             self._contention.add_unowned(linked.events[~is_linked | linked.is_graph])
             self._bounds.add(
                 linked.launched_ns[is_linked],
@@ -231,6 +237,10 @@ class _Passage:
         counted = _accounts(cuts, self.tally.spans)
         calls = self._collectives.tables(self._steps)
         slowed = self._contention.finish(cuts)
+        begins = [
+            np.array([bound.start_ns for bound in own if bound], np.int64) for own in bounds
+        ]
+        chains = self._tasks.tables(begins, self.spans if self._on_host else None)
         found = [
             replace(
                 self._device(
@@ -238,6 +248,8 @@ class _Passage:
                 ),
                 calls=calls[place],
                 exposed=self._collectives.exposed(account),
+                tasks=chains[place][0],
+                syncs=chains[place][1],
             )
             for place, account in enumerate(accounts)
         ]

@@ -37,6 +37,7 @@ _FIELDS = (
     ("row", "i8"),
     ("ident", "u8"),
     ("thread", "i4"),  # of a call
+    ("stream", "u4"),
     ("device", "i2"),
     ("kind", "i1"),
     ("flags", "u1"),
@@ -108,8 +109,8 @@ class Links:
     def add_events(self, keys: npt.NDArray[np.uint64], **facts: npt.NDArray[Any]) -> None:
         """Add device events by correlation, 0 for none, with what is to come back with them.
 
-        That is any of ``start``, ``end``, ``row``, ``ident``, ``device``, ``kind`` and
-        ``flags``.
+        That is any of ``start``, ``end``, ``row``, ``ident``, ``device``, ``stream``, ``kind``
+        and ``flags``.
         """
         known = keys != 0
         self._rows.add(

@@ -19,13 +19,22 @@ from traceparse.errors import Note
 from traceparse.ingest import FileHealth, Header
 from traceparse.rank.counted import OperatorWork, StepWork
 from traceparse.rank.digest import RankDigest
-from traceparse.rank.times import CALLS, EXPOSED, DeviceDigest, KernelCounts, StepTimes, Times
+from traceparse.rank.times import (
+    CALLS,
+    EXPOSED,
+    SYNCS,
+    TASKS,
+    DeviceDigest,
+    KernelCounts,
+    StepTimes,
+    Times,
+)
 from traceparse.tables import ArrowTable
 
 __all__ = ["StoredError", "from_table", "to_table"]
 
 _TIMES = tuple(field.name for field in fields(Times))
-_TABLES = {"calls": CALLS, "exposed": EXPOSED}
+_TABLES = {"calls": CALLS, "exposed": EXPOSED, "tasks": TASKS, "syncs": SYNCS}
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 _SCHEMA = pa.schema(
     [

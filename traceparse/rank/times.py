@@ -13,7 +13,10 @@ from traceparse.tables import ArrowTable, schema_of
 __all__ = [
     "CALLS",
     "EXPOSED",
+    "NEVER",
     "PART_NAMES",
+    "SYNCS",
+    "TASKS",
     "DeviceDigest",
     "KernelCounts",
     "StepTimes",
@@ -25,6 +28,25 @@ CALLS: Final = pa.schema(
     [one for one in schema_of("collectives") if one.name not in ("rank", "device")]
 )
 EXPOSED: Final = pa.schema([("start_ns", pa.int64()), ("end_ns", pa.int64())])
+
+# What one device did, task by task, in the order in which its host asked for it
+NEVER: Final = -(1 << 62)  # of arrivals: none is known
+TASKS: Final = pa.schema(
+    [
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("stream", pa.int32()),  # numbered from 0
+        ("call", pa.int32()),  # its row in ``calls``; -1: no call
+        ("work_ns", pa.int64()),  # its kernels, and gaps that no launch explains
+        ("gaps_ns", pa.int64()),  # of that, these gaps
+        ("launched_ns", pa.int64()),  # its first launch; its start, if that is not known
+        ("ready_ns", pa.int64()),  # when that can have arrived
+        ("arrival_ns", pa.int64()),  # of the later launch that holds its end up most
+        ("tail_ns", pa.int64()),  # what is left to do from there
+        ("waits", pa.int32()),  # calls that let a stream wait, since the task before
+    ]
+)
+SYNCS: Final = pa.schema([("start_ns", pa.int64()), ("end_ns", pa.int64())])
 
 # The four that add up to a span, and what people read for them
 PART_NAMES: Final = {
@@ -99,6 +121,8 @@ class DeviceDigest:
     any of them runs and compute does not: disjoint, in order, :data:`EXPOSED`.
     ``overlapped_ns`` sums compute kernels that collectives overlap, ``never_alone_ns`` those of
     them that are like none that ran alone, so that nobody knows what they took longer.
+    ``tasks`` are what it did as :mod:`traceparse.rank.tasks` has it, :data:`TASKS`; ``syncs``
+    are the calls that made its host wait, in order of start, :data:`SYNCS`.
     """
 
     device: int | str
@@ -109,3 +133,5 @@ class DeviceDigest:
     never_alone_ns: int = 0
     calls: ArrowTable = field(default_factory=CALLS.empty_table)
     exposed: ArrowTable = field(default_factory=EXPOSED.empty_table)
+    tasks: ArrowTable = field(default_factory=TASKS.empty_table)
+    syncs: ArrowTable = field(default_factory=SYNCS.empty_table)

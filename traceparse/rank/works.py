@@ -37,7 +37,8 @@ class Work(NamedTuple):
     """What was done and when: columns of equal length, times in Unix ns.
 
     ``rows`` are those of their table; ``devices`` are places in what :func:`devices_of`
-    returns; ``keys`` are correlations, 0 for none; ``pairs`` are external ids of what has no
+    returns; ``streams`` tell streams apart, of what communicates on the host its threads;
+    ``keys`` are correlations, 0 for none; ``pairs`` are external ids of what has no
     correlation, 0 for none; ``hints`` are of data types, as :func:`hints_of` has them;
     ``idents`` tell names apart;
     ``is_kernel`` tells kernels from copies and from host work. ``comm`` is what the table has
@@ -46,6 +47,7 @@ class Work(NamedTuple):
 
     rows: Int64s
     devices: npt.NDArray[np.int16]
+    streams: npt.NDArray[np.uint32]
     starts: Int64s
     ends: Int64s
     kinds: Kinds
@@ -92,6 +94,7 @@ def device_work(trace: RankTrace, devices: list[str]) -> Iterator[Work]:
         yield Work(
             rows=np.arange(done, done + part.num_rows),
             devices=texts_of(part, "device", known)[1].astype(np.int16),
+            streams=_shortened(numbers_of(part, "stream")),
             starts=part["start_ns"].to_numpy(),
             ends=part["end_ns"].to_numpy(),
             kinds=kinds,
@@ -123,6 +126,11 @@ def keys_of(
     return keys, np.where(keys == 0, numbers_of(table, "external_id"), np.uint64(0))
 
 
+def _shortened(ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
+    """Tell ids apart by 32 bits: streams are few, but some are numbered by addresses."""
+    return (ids ^ (ids >> np.uint64(32))).astype(np.uint32)
+
+
 def host_work(trace: RankTrace) -> Iterator[Work]:
     """Yield the work of the host: operators compute, gloo and MPI communicate."""
     yield from _host_part(trace.kept["ops"], other=COMPUTE)
@@ -131,7 +139,8 @@ def host_work(trace: RankTrace) -> Iterator[Work]:
 
 def _host_part(spans: Kept, *, other: int) -> Iterator[Work]:
     done = 0
-    for part in spans.parts("start_ns", "end_ns", *_INPUTS):
+    threads: dict[str, int] = {}
+    for part in spans.parts("start_ns", "end_ns", "tid", *_INPUTS):
         kinds = kinds_on_host(part, other=other)
         rows = np.isin(kinds, _HOST_KINDS)
         num = int(rows.sum())
@@ -139,6 +148,7 @@ def _host_part(spans: Kept, *, other: int) -> Iterator[Work]:
             yield Work(
                 rows=done + np.flatnonzero(rows),
                 devices=np.zeros(num, np.int16),
+                streams=texts_of(part, "tid", threads)[1][rows].astype(np.uint32),
                 starts=part["start_ns"].to_numpy()[rows],
                 ends=part["end_ns"].to_numpy()[rows],
                 kinds=kinds[rows],

@@ -19,6 +19,7 @@ from traceparse.report.choose import choose_devices, largest_span, steps_in_orde
 from traceparse.report.notes import NoteLine, health_text, not_computed, note_lines
 from traceparse.report.page_across import Across, across_of
 from traceparse.report.page_peak import Finding, Peak, findings_of, peak_of
+from traceparse.report.what_if import Change, changes_of
 from traceparse.report.words import BASIS, CPU_DEVICE, PARTS
 from traceparse.run import DeviceReport, Report
 from traceparse.units import (
@@ -63,6 +64,7 @@ class Page:
     findings: Sequence[Finding]
     peak: Peak | None
     across: Across | None
+    changes: Sequence[Change]
     devices: Picture
     steps: Picture
     several_devices: bool
@@ -91,6 +93,7 @@ def page_of(report: Report) -> Page:
         findings=findings_of(report),
         peak=peak_of(report),
         across=across_of(report),
+        changes=changes_of(report),
         devices=_device_picture(report.devices, devices, decimals),
         steps=steps,
         several_devices=len({device.rank for device in devices}) < len(devices),

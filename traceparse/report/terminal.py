@@ -1,4 +1,4 @@
-"""The report in a terminal: verdict, tables of ranks and steps, peak, ranks together, notes."""
+"""The report in a terminal: verdict, ranks and steps, peak, ranks together, what if, notes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from traceparse.report.notes import health_text, not_computed, note_lines
 from traceparse.report.safe import encodable, visible
 from traceparse.report.terminal_across import render_across
 from traceparse.report.terminal_peak import render_findings, render_peak
+from traceparse.report.terminal_what_if import render_what_if
 from traceparse.report.words import OPEN_ENDED, PARTS
 from traceparse.run import DeviceReport, Report
 from traceparse.units import UNKNOWN, format_ms, format_number_of, format_percent, ms_decimals
@@ -70,6 +71,7 @@ def render(report: Report, console: Console) -> None:
     _print_steps(report.devices, console, decimals)
     render_peak(report, console)
     render_across(report, console)
+    render_what_if(report, console)
 
 
 def render_notes(report: Report, console: Console) -> None:

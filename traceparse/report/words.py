@@ -20,6 +20,7 @@ __all__ = [
     "PARTS",
     "RARE",
     "SOURCES",
+    "WHAT_IF",
     "Part",
     "Term",
     "term_of",
@@ -100,6 +101,13 @@ DTYPES: Final = {
     "Byte": "uint8",
     "Bool": "bool",
 }
+# changes of field what_if
+WHAT_IF: Final = {
+    "straggler_median": "{ranks} as fast as the others",
+    "network_2x": "network twice as fast",
+    "network_free": "network free",
+    "launch_gaps_gone": "no device waits for its host",
+}
 SOURCES: Final = {
     "declared": "MFU from declared model FLOP",
     "counted": "MFU from model FLOP that capture recorded",
@@ -136,6 +144,10 @@ DEFINITIONS: Final = {
     "transfer": "of an instance: the shortest duration among its ranks",
     "wait": "of an instance on a rank: its duration there − transfer",
     "last_rank": "the one with the shortest duration, ties to the lowest rank",
+    "what_if": (
+        "a mean step when the job is run again from what was recorded, with one thing changed: "
+        "what waits for what stays as it was; by subtraction, the step less the same loss"
+    ),
     "exposed_wait": "exposed_comm before the transfer of collectives, for the last rank",
     "pipeline_wait": "the same in send and recv: most of it is the pipeline's bubble",
     "exposed_transfer": "exposed_comm within the last `transfer` nanoseconds of an instance",

@@ -35,13 +35,17 @@ _NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Across:
-    """What the ranks of a job did together. ``ranks`` are those of its devices."""
+    """What the ranks of a job did together. ``ranks`` are those of its devices.
+
+    ``ends_coincide`` says of each instance whether all of its ranks leave it at once.
+    """
 
     ranks: tuple[int | None, ...]
     devices: tuple[DeviceDigest, ...]
     calls: Calls
     instances: Instances
     clock: Clock
+    ends_coincide: npt.NDArray[np.bool_]
     exposures: tuple[Exposure, ...]
     notes: tuple[Note, ...]
 
@@ -56,6 +60,25 @@ class Across:
         if times is None:
             return None
         return self.exposures[device].within(times.start_ns, times.end_ns)
+
+    def usual_transfer_ns(self) -> Int64s:
+        """Return how long each instance transfers; ``NOTHING`` if that cannot be told.
+
+        Of those that cannot be split it is the lower median of those alike that can: of the
+        same collective, data type, size and number of ranks.
+        """
+        calls, first = self.calls, self.instances.first_call
+        keys = (calls.collectives, calls.dtypes, calls.message_bytes)
+        kinds = [*(key[first].astype(np.int64) for key in keys), self.instances.num_members]
+        _, kind = np.unique(np.stack(kinds), axis=1, return_inverse=True)
+        kind = kind.reshape(-1)
+        split = np.flatnonzero(self.instances.is_split)
+        order = split[np.lexsort([self.instances.transfer_ns[split], kind[split]])]
+        sizes = np.bincount(kind[split], minlength=kind.max(initial=-1) + 1)
+        middle = np.cumsum(sizes) - sizes + np.maximum(sizes - 1, 0) // 2
+        usual = np.full(sizes.size, NOTHING)
+        usual[sizes > 0] = self.instances.transfer_ns[order[middle[sizes > 0]]]
+        return np.where(self.instances.is_split, self.instances.transfer_ns, usual[kind])
 
     def clock_field(self) -> dict[str, Any]:
         """Return field ``clock`` of the contract."""
@@ -166,7 +189,8 @@ def across(devices: Sequence[DeviceDigest], ranks: Sequence[int | None]) -> Acro
         return None
     matched, about_matching = match(calls, ranks)
     instances = instances_of(calls, matched, ranks)
-    clock, about_clock = align(instances, _coincide(calls, instances), ranks)
+    ends_coincide = _coincide(calls, instances)
+    clock, about_clock = align(instances, ends_coincide, ranks)
     exposures = tuple(
         exposure_of(_exposed(device), _parts(instances, place))
         for place, device in enumerate(devices)
@@ -177,6 +201,7 @@ def across(devices: Sequence[DeviceDigest], ranks: Sequence[int | None]) -> Acro
         calls,
         instances,
         clock,
+        ends_coincide,
         exposures,
         (
             *about_matching,

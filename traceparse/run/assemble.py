@@ -106,6 +106,7 @@ def assemble(
         collectives=together.collectives_field() if together else (),
         clock=together.clock_field() if together else None,
         scaling_loss=measured.scaling_loss,
+        what_if=measured.what_if,
     )
 
 

@@ -31,7 +31,7 @@ class Instances:
     Several calls of one device in an instance are one part, from the first start to the last
     end. ``first_call`` is a call of each instance, which tells its kind. ``num_expected`` is
     how many ranks of its group have a file, ``num_members`` how many there are in all,
-    ``NOTHING`` where that is not told.
+    ``NOTHING`` where that is not told. ``of_call`` is the instance of each call.
     """
 
     first_call: Int64s
@@ -45,6 +45,7 @@ class Instances:
     part_device: npt.NDArray[np.int32]
     part_start_ns: Int64s
     part_end_ns: Int64s
+    of_call: Int64s
 
     @property
     def is_split(self) -> Bools:
@@ -96,6 +97,7 @@ def instances_of(calls: Calls, matched: Int64s, ranks: Sequence[int | None]) -> 
         part_device=device[parts],
         part_start_ns=part_start,
         part_end_ns=part_end,
+        of_call=calls_of[np.argsort(order)],
     )
 
 

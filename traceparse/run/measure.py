@@ -23,6 +23,7 @@ from traceparse.run.stragglers import stragglers
 from traceparse.run.tally import Split, Tally, add_up, tally_of
 from traceparse.run.unknowns import about_attribution, about_model, about_use
 from traceparse.run.utilization import Use, reference_dtype
+from traceparse.run.what_if import losses_of, what_if
 
 __all__ = ["Measured", "Part", "measure"]
 
@@ -54,6 +55,7 @@ class Measured:
     findings: Sequence[Mapping[str, Any]]
     cost: Mapping[str, Any] | None
     scaling_loss: Mapping[str, Any] | None
+    what_if: Mapping[str, Any] | None
     communication_ns: Mapping[str, int] | None
     notes: tuple[Note, ...]
 
@@ -73,6 +75,12 @@ def measure(
     rows = rows_of(job.digests, job.peaks_by_digest())
     accelerator, about_kinds = accelerator_of(job.peaks)
     utilization = use.utilization()
+    times = job.times_of(basis)
+    waited_for = stragglers(together, times, [part.digest.operators for part in parts])
+    loss = scaling_loss(job.chosen) if together else None
+    again, about_again = what_if(
+        [part.device for part in parts], times, together, waited_for, losses_of(times, loss)
+    )
     return Measured(
         accelerator=accelerator,
         reference_dtype=job.reference,
@@ -82,12 +90,13 @@ def measure(
         roofline=[row.plain() for row in rows] if rows or job.tells_work else None,
         findings=in_order(
             findings_of(use, [(p.rank, u) for p, u in zip(parts, uses, strict=True)], rows),
-            stragglers(together, job.times_of(basis), [p.digest.operators for p in parts]),
+            (one.finding for one in waited_for),
         ),
         cost=job.cost(use.tally, utilization["waterfall"]),
-        scaling_loss=scaling_loss(job.chosen) if together else None,
+        scaling_loss=loss,
+        what_if=again,
         communication_ns=use.communication_ns,
-        notes=tuple(job.notes(use, about_kinds)),
+        notes=(*job.notes(use, about_kinds), *about_again),
     )
 
 

@@ -99,7 +99,8 @@ class Summary:
 class Report:
     """Where the time of one job went. Attributes and units as in the report contract.
 
-    ``cost`` (an addition to it) is ``None`` where no price was given.
+    ``cost`` (an addition to it) is ``None`` where no price was given; ``what_if`` (another) has
+    how long a step would take under other conditions.
     """
 
     generator: Mapping[str, str]
@@ -112,6 +113,7 @@ class Report:
     collectives: Sequence[Mapping[str, Any]] | None = None
     clock: Mapping[str, Any] | None = None
     scaling_loss: Mapping[str, Any] | None = None
+    what_if: Mapping[str, Any] | None = None
     roofline: Sequence[Mapping[str, Any]] | None = None
     findings: Sequence[Mapping[str, Any]] | None = None
     cost: Mapping[str, Any] | None = None

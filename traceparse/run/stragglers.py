@@ -35,7 +35,7 @@ from traceparse.run.slower import KernelTable, kernel_table
 from traceparse.run.straggler_texts import Told, link_finding, rank_finding
 from traceparse.run.waits import Steps, Waits, by_instance, exposed_transfer_of, waits_of
 
-__all__ = ["stragglers"]
+__all__ = ["Straggler", "stragglers"]
 
 _LEAST: Final = 0.01  # of all device-steps, to be worth a finding
 _SERIOUS: Final = SPREAD
@@ -47,10 +47,19 @@ _MOST: Final = 8  # findings
 Bools = npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """A finding on devices that others wait for; ``link`` if it is their link that is slow."""
+
+    finding: dict[str, Any]
+    devices: tuple[int, ...]
+    link: SlowLink | None = None
+
+
 def stragglers(
     together: Across | None, steps: Steps, operators: Sequence[Sequence[OperatorWork]]
-) -> list[dict[str, Any]]:
-    """Return findings on ranks that others wait for, those that cost most first.
+) -> list[Straggler]:
+    """Return what is found on ranks that others wait for, those that cost most first.
 
     ``steps`` are, of each device, the times of those that the run is judged by; ``operators``
     what its trace ran.
@@ -60,7 +69,9 @@ def stragglers(
         return []
     search = _Search(together, steps, operators, span_ns)
     found = [*search.links(), *search.ranks(are_peers=False), *search.ranks(are_peers=True)]
-    found.sort(key=lambda one: (one["severity"] != "warning", -one["lost_ratio"]))
+    found.sort(
+        key=lambda one: (one.finding["severity"] != "warning", -one.finding["lost_ratio"])
+    )
     return found[:_MOST]
 
 
@@ -103,14 +114,14 @@ class _Search:
 
     # -- links
 
-    def links(self) -> Iterator[dict[str, Any]]:
+    def links(self) -> Iterator[Straggler]:
         """Find links that make all members of their groups transfer longer."""
         for link in slow_links(self._together):
             ranks = [self._together.ranks[device] for device in link.devices]
             held_up = self._held_up_ns(link)
             lost_ns = self._longer_ns(link) + held_up
             if lost_ns >= _LEAST * self._span_ns and None not in ranks:
-                yield link_finding(
+                finding = link_finding(
                     [rank for rank in ranks if rank is not None],
                     link.groups,
                     self._together.ranks,
@@ -118,6 +129,7 @@ class _Search:
                     held_up / self._span_ns,
                     is_serious=lost_ns > _SERIOUS * self._span_ns and len(ranks) == 1,
                 )
+                yield Straggler(finding, link.devices, link)
 
     def _longer_ns(self, link: SlowLink) -> float:
         """Return for how long transfer was exposed that is more than other groups'."""
@@ -140,7 +152,7 @@ class _Search:
 
     # -- ranks
 
-    def ranks(self, *, are_peers: bool) -> Iterator[dict[str, Any]]:
+    def ranks(self, *, are_peers: bool) -> Iterator[Straggler]:
         """Find ranks that others wait for, in collectives or in send and recv."""
         instances = self._instances
         is_meant = instances.is_split & (instances.is_peer == are_peers)
@@ -179,7 +191,7 @@ class _Search:
 
     def _of_rank(
         self, device: int, laid: _Laid, lost_ratio: float, *, is_often: bool
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[Straggler]:
         rank, evidence = self._together.ranks[device], self._evidence(device, laid)
         cause = cause_of(evidence)
         is_little = cause == "cause unclear" and lost_ratio <= _SERIOUS
@@ -201,7 +213,7 @@ class _Search:
             ),
         )
         self._told.add(device)
-        yield rank_finding(told, is_serious=_is_serious(told))
+        yield Straggler(rank_finding(told, is_serious=_is_serious(told)), (device,))
 
     def _evidence(self, device: int, laid: _Laid) -> Evidence:
         own = laid.of(device) & self._waits.is_own

@@ -1,0 +1,212 @@
+"""The tasks of one device on the common clock, and which of them wait for which.
+
+A trace says that a stream was made to wait (``cudaStreamWaitEvent``), but neither which one nor
+for what. PyTorch's process groups let the stream of a collective wait for the stream that is
+computing, so a call waits for the work that was launched before it. Any other wait is taken for
+one of the next computing task for what was last launched on streams that communicate. Nothing
+waits for what had not ended when it began; there, the last that had is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from traceparse.intervals import Int64s
+from traceparse.rank import NEVER, DeviceDigest
+from traceparse.run.clock import Clock
+
+__all__ = ["Chain", "awaited_by_host", "chain_of", "dependencies", "follows"]
+
+_MOST_STREAMS = 64  # of a device that are looked at; those with most tasks
+_AT_ONCE_NS: Final = 10_000  # after what it waits for does a kernel begin
+
+Bools = npt.NDArray[np.bool_]
+Edges = tuple[Int64s, Int64s]  # what is awaited, what waits
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Tasks in the order in which the host asked for them; columns as in ``TASKS``.
+
+    All times are on the common clock; those of calls that make the host wait (``sync_``) are
+    in order of their ends. ``call`` is -1 for what is no call.
+    """
+
+    start_ns: Int64s
+    end_ns: Int64s
+    stream: Int64s
+    call: Int64s
+    work_ns: Int64s
+    gaps_ns: Int64s
+    launched_ns: Int64s
+    ready_ns: Int64s
+    arrival_ns: Int64s
+    tail_ns: Int64s
+    waits: Int64s
+    sync_start_ns: Int64s
+    sync_end_ns: Int64s
+    is_host: bool
+
+    @property
+    def tells_waits(self) -> bool:
+        """Does anything say which tasks wait for calls? On a stream of their own, it must."""
+        is_call = self.call >= 0
+        apart = np.isin(self.stream[is_call], self.stream[~is_call], invert=True)
+        return self.is_host or not apart.any() or bool(self.waits.any())
+
+    @property
+    def num(self) -> int:
+        """How many tasks there are."""
+        return self.start_ns.size
+
+
+def chain_of(device: DeviceDigest, place: int, clock: Clock | None, base_ns: int) -> Chain:
+    """Return the tasks of a device, times counted from ``base_ns`` of the common clock."""
+
+    def aligned(times_ns: Int64s) -> Int64s:
+        known = None if clock is None else clock.aligned(place, times_ns)
+        moved = (times_ns if known is None else known) - base_ns
+        return np.where(times_ns == NEVER, NEVER, moved)
+
+    columns = {
+        name: device.tasks[name].to_numpy().astype(np.int64)
+        for name in device.tasks.column_names
+    }
+    for name in ("start_ns", "end_ns", "launched_ns", "ready_ns", "arrival_ns"):
+        columns[name] = aligned(columns[name])
+    starts, ends = (device.syncs[name].to_numpy() for name in ("start_ns", "end_ns"))
+    order = np.argsort(ends, kind="stable")
+    return Chain(
+        **columns,
+        sync_start_ns=aligned(starts[order]),
+        sync_end_ns=aligned(ends[order]),
+        is_host=device.device == "cpu",
+    )
+
+
+def follows(chain: Chain) -> Edges:
+    """Return each task but the first of a stream, and the one before it there."""
+    order = np.lexsort([chain.end_ns, chain.start_ns, chain.stream])
+    same = chain.stream[order][1:] == chain.stream[order][:-1]
+    return order[:-1][same], order[1:][same]
+
+
+def dependencies(chain: Chain) -> Edges:
+    """Return which tasks wait for tasks of other streams."""
+    if not chain.num:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    found = [_calls(chain), *_told(chain), _at_once(chain)]
+    edges = np.unique(np.concatenate([np.stack(one, axis=1) for one in found]), axis=0)
+    return edges[:, 0], edges[:, 1]
+
+
+def _calls(chain: Chain) -> Edges:
+    """Let each call wait for what was computed before it."""
+    calls = np.flatnonzero(chain.call >= 0)
+    before = _last(chain.call < 0)[calls]
+    done = (before >= 0) & (chain.end_ns[before] <= chain.start_ns[calls])
+    return before[done], calls[done]
+
+
+def _last(are_such: Bools) -> Int64s:
+    """Return for each task the last of some before it, -1 for none; its own if it is such."""
+    found: Int64s = np.maximum.accumulate(np.where(are_such, np.arange(are_such.size), -1))
+    return found
+
+
+def _told(chain: Chain) -> list[Edges]:
+    """Tell for whom waits are that are not a call's own, and for what."""
+    is_call = chain.call >= 0
+    left = chain.waits - is_call
+    rows = np.flatnonzero(left > 0)
+    streams = _streams(chain.stream[is_call])
+    if not rows.size or not streams.size:
+        return []
+    last = np.stack(
+        [np.append(-1, _last(is_call & (chain.stream == own)))[rows] for own in streams]
+    )
+    follower = chain.num - 1 - _last(~is_call[::-1])[::-1]  # that computes; num: none
+    target, firsts = np.unique(follower[rows], return_index=True)
+    latest = np.append(firsts[1:], rows.size) - 1  # of the waits before a target
+    num_waits = np.add.reduceat(left[rows], firsts)
+    known = target < chain.num
+    found = [
+        _most_likely(chain, streams, last[:, latest[known]], target[known], num_waits[known])
+    ]
+    for own, before in zip(streams, last, strict=True):
+        other = is_call[rows] & (chain.stream[rows] != own) & (before >= 0)
+        other &= chain.end_ns[before] <= chain.start_ns[rows]
+        found.append((before[other], rows[other]))
+    return found
+
+
+def _streams(values: Int64s) -> Int64s:
+    """Return the streams that have most tasks."""
+    found, nums = np.unique(values, return_counts=True)
+    return found[np.sort(np.argsort(-nums, kind="stable")[:_MOST_STREAMS])]
+
+
+def _most_likely(
+    chain: Chain, streams: Int64s, last: Int64s, target: Int64s, num_waits: Int64s
+) -> Edges:
+    """Choose calls for tasks to wait for, as many as there were waits, of each stream one.
+
+    ``last`` are the last calls of each stream before the wait; had one not ended when the task
+    began, it is an earlier one that had. Those that are last come first, then those that ended
+    last.
+    """
+    begins = chain.start_ns[target]
+    chosen = np.full(last.shape, -1)
+    for place, own in enumerate(streams):
+        calls = np.flatnonzero((chain.call >= 0) & (chain.stream == own))
+        ended = np.searchsorted(np.maximum.accumulate(chain.end_ns[calls]), begins, "right") - 1
+        at = np.minimum(np.searchsorted(calls, last[place]), ended)
+        usable = (last[place] >= 0) & (at >= 0) & (chain.stream[target] != own)
+        chosen[place] = np.where(usable, calls[at], -1)
+    ends = np.where(chosen >= 0, chain.end_ns[chosen], NEVER)
+    order = np.lexsort([ends, chosen == last, chosen >= 0], axis=0)[::-1]
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(len(streams))[:, None], axis=0)
+    is_one = (chosen >= 0) & (ranks < num_waits)
+    return chosen[is_one], np.broadcast_to(target, chosen.shape)[is_one]
+
+
+def _at_once(chain: Chain) -> Edges:
+    """Let tasks wait for calls right after which they begin, if nothing else holds them up."""
+    calls = np.flatnonzero(chain.call >= 0)
+    calls = calls[np.argsort(chain.end_ns[calls], kind="stable")]
+    others = np.flatnonzero(chain.call < 0)
+    if not calls.size or chain.is_host:
+        return calls[:0], calls[:0]
+    before, after = follows(chain)
+    held_ns = chain.ready_ns.copy()
+    held_ns[after] = np.maximum(held_ns[after], chain.end_ns[before])
+    begins = chain.start_ns[others]
+    at = np.searchsorted(chain.end_ns[calls], begins, "right") - 1
+    ended_ns = np.where(at >= 0, chain.end_ns[calls[at]], NEVER)
+    is_one = (ended_ns > held_ns[others]) & (begins - ended_ns <= _AT_ONCE_NS)
+    is_one &= (held_ns[others] != NEVER) & (chain.stream[calls[at]] != chain.stream[others])
+    return calls[at[is_one]], others[is_one]
+
+
+def awaited_by_host(chain: Chain) -> Int64s:
+    """Return for which task each synchronizing call waits; -1: none is known.
+
+    It is the last to end of those that were launched last on their stream before the call, and
+    had ended when it returned.
+    """
+    begins, returns = chain.sync_start_ns, chain.sync_end_ns
+    found = np.full(begins.size, -1)
+    latest = np.full(begins.size, NEVER)
+    for own in _streams(chain.stream) if begins.size else ():
+        tasks = np.flatnonzero(chain.stream == own)
+        at = np.searchsorted(chain.launched_ns[tasks], begins, "right") - 1
+        task = np.where(at >= 0, tasks[at], -1)
+        ends = np.where(at >= 0, chain.end_ns[task], NEVER)
+        is_later = (ends > latest) & (ends <= returns)
+        found[is_later], latest[is_later] = task[is_later], ends[is_later]
+    return found

@@ -1,0 +1,138 @@
+"""Let some devices do everything as the median of those do that do the same.
+
+Tasks of two devices correspond by their place in a step, if both do the same calls of
+collectives in it, in the same order between as many tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceparse.intervals import Int64s
+from traceparse.rank import DeviceDigest
+from traceparse.run.across import Across
+from traceparse.run.replay import Kind, Replay
+
+__all__ = ["like_peers"]
+
+_OF_TASKS = (Kind.STREAM, Kind.LAUNCH, Kind.LATE, Kind.WORK)
+_OF_HOSTS = (Kind.HOST, Kind.SYNC)
+_BEFORE = "before"  # all steps
+_FREE_NS = -(1 << 50)  # of a weight that asks for nothing
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The tasks of one device in one step, and the calls that made its host wait."""
+
+    tasks: slice
+    syncs: slice
+    likeness: bytes
+
+    def like(self, other: _Step) -> bool:
+        own = self.syncs.stop - self.syncs.start
+        return self.likeness == other.likeness and own == other.syncs.stop - other.syncs.start
+
+
+def like_peers(
+    replay: Replay,
+    devices: Sequence[DeviceDigest],
+    together: Across | None,
+    chosen: Sequence[int],
+) -> Int64s | None:
+    """Return the weights of a replay in which these devices are like the median of the others.
+
+    ``None`` if in no step another device does the same.
+    """
+    steps = [
+        dict(_steps_of(replay, device, place, together)) for place, device in enumerate(devices)
+    ]
+    weights = replay.weights.copy()
+    rows = {kind: _rows(replay, kind) for kind in (*_OF_TASKS, *_OF_HOSTS)}
+    is_changed = False
+    for place in chosen:
+        for number, own in steps[place].items():
+            peers = [
+                other[number]
+                for at, other in enumerate(steps)
+                if at not in chosen and number in other and own.like(other[number])
+            ]
+            if not peers:
+                continue
+            is_changed = True
+            for kind, of_kind in rows.items():
+                span = "tasks" if kind in _OF_TASKS else "syncs"
+                mine = of_kind[getattr(own, span)]
+                theirs = np.stack([of_kind[getattr(peer, span)] for peer in peers])
+                known = np.where(theirs >= 0, replay.weights[theirs], _FREE_NS)
+                usual = np.sort(known, axis=0)[(len(peers) - 1) // 2 : len(peers) // 2 + 1]
+                has = mine >= 0
+                weights[mine[has]] = _middle(usual)[has]
+    return weights if is_changed else None
+
+
+def _middle(usual: Int64s) -> Int64s:
+    """Return the mean of one or two rows; of two, one of which is free, the lower."""
+    low, high = usual[0], usual[-1]
+    found: Int64s = np.where(low == _FREE_NS, low, low + (high - low) // 2)
+    return found
+
+
+def _rows(replay: Replay, kind: Kind) -> Int64s:
+    """Return of each task, or call that makes a host wait, its edge of a kind; -1 for none."""
+    size = replay.first_syncs[-1] if kind in _OF_HOSTS else replay.firsts[-1]
+    found = np.full(int(size), -1)
+    rows = np.flatnonzero(replay.kind == kind)
+    found[replay.place[rows]] = rows
+    return found
+
+
+def _steps_of(
+    replay: Replay, device: DeviceDigest, device_place: int, together: Across | None
+) -> Iterator[tuple[int | str | None, _Step]]:
+    """Yield the steps of a device by their number, and what is before them."""
+    chain, first = replay.chains[device_place], int(replay.firsts[device_place])
+    starts = device.tasks["start_ns"].to_numpy()
+    begun: list[tuple[int, int | str | None]] = [
+        (int(at[0]), step.step)
+        for step in device.steps
+        if step.times and (at := np.flatnonzero(starts == step.times.start_ns)).size
+    ]
+    if begun and begun[0][0]:
+        begun.insert(0, (0, _BEFORE))
+    likeness = _likeness(replay, together, slice(first, first + chain.num))
+    edges = [*(begin for begin, _ in begun), chain.num]
+    launched = np.append(chain.launched_ns, np.iinfo(np.int64).max)
+    first_sync = int(replay.first_syncs[device_place])
+    syncs = np.searchsorted(np.sort(chain.sync_start_ns), launched[edges]) + first_sync
+    for place, (begin, number) in enumerate(begun):
+        end = edges[place + 1]
+        own = _Step(
+            slice(first + begin, first + end),
+            slice(int(syncs[place]), int(syncs[place + 1])),
+            likeness[begin:end].tobytes(),
+        )
+        yield number, own
+
+
+def _likeness(replay: Replay, together: Across | None, tasks: slice) -> Int64s:
+    """Tell of each task which call it is: the collective, its size and data type."""
+    instance = replay.instance[tasks]
+    found = np.full((instance.size, 4), -1)
+    rows = np.flatnonzero(instance >= 0)
+    if together is not None and rows.size:
+        first = together.instances.first_call[instance[rows]]
+        calls = together.calls
+        found[rows] = np.stack(
+            [
+                calls.collectives[first],
+                calls.dtypes[first],
+                calls.message_bytes[first],
+                together.instances.num_members[instance[rows]],
+            ],
+            axis=1,
+        )
+    return found
