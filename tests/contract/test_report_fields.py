@@ -99,3 +99,8 @@ def test_cost(report):
         *("usd_per_million_tokens", "lost_usd_per_step"),
     }
     assert list(report["cost"]["lost_usd_per_step"]) == WATERFALL[:-1]
+
+
+def test_what_if(report):
+    """Digests that tell nothing of what a device did cannot be replayed."""
+    assert report["what_if"] is None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.contract.places import SHARED
 from traceparse.engine import analyze
 from traceparse.ingest import read_traces
-from traceparse.rank import digest
+from traceparse.rank import NEVER, digest
 from traceparse.run.across import across
+from traceparse.run.replay import replay_of
 
 JOB = SHARED / "param-dlrm"
 REFERENCE = SHARED / "oracle" / "param-dlrm" / "multirank.json"
@@ -66,3 +69,32 @@ def test_whom_the_job_waited_for_is_told_without_a_cause():
     assert (one["severity"], one["title"]) == ("info", "rank 7 is waited for: cause unclear")
     assert "5 of its 8 collectives; too few" in one["evidence"]
     assert one["lost_ratio"] == pytest.approx(0.3126, abs=1e-4)
+
+
+TRACES = [JOB, *sorted((SHARED).glob("*.json.gz")), SHARED / "hta-sampled"]
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name.split(".")[0])
+def test_with_nothing_changed_everything_happens_when_it_did(path):
+    files = sorted(path.glob("*.gz")) if path.is_dir() else [path]
+    digests = [digest(read_traces(file)[0]) for file in files]
+    devices = [device for one in digests for device in one.devices]
+    ranks = [one.health.rank for one in digests for _ in one.devices]
+    replay = replay_of(devices, [[device.window] for device in devices], across(devices, ranks))
+    assert replay is not None
+    assert replay.begins.size == len(devices)
+    again = replay.graph.instants(replay.weights)
+    known = replay.recorded_ns != NEVER
+    assert np.array_equal(again[known], replay.recorded_ns[known])
+    assert abs(replay.recorded_ns[replay.begins].min()) < 10_000
+
+
+def test_what_a_faster_network_would_win():
+    """Its hosts launch so slowly that nearly all communication waits for nothing else."""
+    report = analyze(JOB).to_dict()
+    found: dict[str, Any] = {one["change"]: one for one in report["what_if"]["changes"]}
+    assert 0 < found["network_2x"]["won_ratio"] < found["network_free"]["won_ratio"] < 0.001
+    assert report["scaling_loss"]["exposed_transfer_ratio"] > 0.01
+    assert found["launch_gaps_gone"]["won_ratio"] > 0.85
+    busy = max(device["window"]["compute_ns"] for device in report["devices"])
+    assert found["launch_gaps_gone"]["step_ns"] > busy

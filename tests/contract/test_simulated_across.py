@@ -147,3 +147,41 @@ def test_stragglers(job, report_of):
     for one in warned:
         most = loss["exposed_wait_ratio"] + loss["exposed_transfer_ratio"]
         assert 0.01 < one["lost_ratio"] <= most
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job)))
+def test_what_if(job, report_of):
+    """Steps under other conditions are those of the simulator, run again under them."""
+    truth, found = made(*job).truth["what_if"], report_of(*job)["what_if"]
+    assert found["step_ns"] == pytest.approx(truth["as_run"], rel=1e-3)
+    changes = {one["change"]: one for one in found["changes"]}
+    for change, step_ns in truth.items():
+        if step_ns is None or change == "as_run":
+            assert change not in changes
+            continue
+        told = changes[change]
+        if job[0] == "missing_member" and change.startswith("network"):
+            assert (told["step_ns"], told["won_ratio"]) == (None, None)
+            codes = {note["code"] for note in report_of(*job)["notes"]}
+            assert "network_what_if_unknown" in codes
+            continue
+        assert told["step_ns"] == pytest.approx(step_ns, rel=0.02)
+        assert told["won_ratio"] == pytest.approx(
+            1 - told["step_ns"] / found["step_ns"], abs=1e-5
+        )
+        straggler = made(*job).truth["straggler"]
+        assert told["ranks"] == ([straggler["rank"]] if change == "straggler_median" else None)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_what_if_is_not_subtraction(seed, report_of):
+    """Whoever waits for a slow rank overlaps less: without it more is won than the waiting."""
+    job = ("straggler_compute", 8, seed)
+    (row,) = (
+        one
+        for one in report_of(*job)["what_if"]["changes"]
+        if one["change"] == "straggler_median"
+    )
+    true_ns = made(*job).truth["what_if"]["straggler_median"]
+    assert abs(row["subtracted_step_ns"] / true_ns - 1) > 0.05
+    assert abs(row["step_ns"] / true_ns - 1) < 0.005

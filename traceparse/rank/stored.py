@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceparse.errors import Note
 from traceparse.ingest import FileHealth, Header
@@ -201,6 +202,8 @@ def _devices(table: ArrowTable, known: Sequence[_Device]) -> Iterator[DeviceDige
             windows.append(times)
             tables.append({name: _read(name, row[name]) for name in _TABLES})
     for one, window, own, more in zip(known, windows, steps, tables, strict=True):
+        if (pc.max(more["tasks"]["call"]).as_py() or 0) >= max(more["calls"].num_rows, 1):
+            raise ValueError("tasks have calls that there are not")
         yield DeviceDigest(
             one.device,
             window,

@@ -55,7 +55,7 @@ def _change(row: Mapping[str, Any], decimals: int, longest_ns: int) -> Change:
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    text = WHAT_IF.get(row["change"], row["change"])
+    text: str = WHAT_IF.get(row["change"], row["change"])
     ranks = [rank for rank in row["ranks"] or () if rank is not None]
     return text.format(ranks=f"rank {rank_ranges(ranks)}")
 

@@ -29,6 +29,7 @@ from traceparse.run.lags import median
 
 __all__ = ["CyclicError", "Kind", "Replay", "replay_of"]
 
+_LONGEST_NS: Final = 1 << 55  # a year; sums of what is longer may not fit
 _MOST_LATENCY_NS: Final = 50_000  # from a launch to its kernel, that is no wait
 
 
@@ -104,6 +105,8 @@ def replay_of(
     if any(not device.tasks.num_rows for device in devices):
         return None
     base_ns = min(device.window.start_ns for device in devices)
+    if max(device.window.end_ns for device in devices) - base_ns > _LONGEST_NS:
+        return None
     clock = together.clock if together else None
     chains = tuple(
         chain_of(device, place, clock, base_ns) for place, device in enumerate(devices)
@@ -283,7 +286,7 @@ class _Building:
         awaited = awaited_by_host(chain)
         ends = np.where(awaited >= 0, chain.end_ns[awaited], NEVER)
         tail_ns = chain.sync_end_ns - np.maximum(chain.sync_start_ns, ends)
-        anchors, since_ns = self._anchors(place, chain.sync_start_ns)
+        anchors, since_ns = self._anchors(place, chain.sync_start_ns, of_syncs=True)
         self.add(
             Kind.HOST,
             anchors,
@@ -300,10 +303,14 @@ class _Building:
             syncs[known],
         )
 
-    def _anchors(self, place: int, times_ns: Int64s) -> tuple[Int64s, Int64s]:
+    def _anchors(
+        self, place: int, times_ns: Int64s, *, of_syncs: bool = False
+    ) -> tuple[Int64s, Int64s]:
         """Return from where a host got to some times without waiting, and when that was."""
         ends = self.chains[place].sync_end_ns
         last = np.searchsorted(ends, times_ns, "right") - 1
+        if of_syncs:  # one that took no time does not come before itself
+            last = np.minimum(last, np.arange(ends.size) - 1)
         since_ns = np.where(last >= 0, np.append(ends, 0)[last], 0)
         return self.host(np.where(last >= 0, self.first_syncs[place] + last, -1)), since_ns
 
@@ -412,10 +419,9 @@ class _Building:
                 continue
             busy = from_spans(chain.start_ns, chain.end_ns)
             own = slice(first, first + chain.num)
-            before, after = (
-                covered_before(busy, at) for at in (chain.start_ns - late[own], chain.start_ns)
-            )
-            found[own] = chain.gaps_ns + late[own] - (after - before)
+            since = np.maximum(chain.start_ns - late[own], chain.start_ns.min())
+            before, after = (covered_before(busy, at) for at in (since, chain.start_ns))
+            found[own] = chain.gaps_ns + chain.start_ns - since - (after - before)
         return found
 
     def _turns(self) -> npt.NDArray[np.int8]:
