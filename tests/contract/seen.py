@@ -25,7 +25,7 @@ OF_COMMUNICATION = frozenset(
     {
         *("no_communication", "communication_unsplit", "contention_unknown"),
         *("collectives_unmatched", "collectives_ambiguous", "rank_not_in_group"),
-        *("replay_impossible", "replay_unexplained", "network_what_if_unknown"),
+        *("replay_impossible", "replay_unexplained", "what_if_unknown"),
     }
 )
 COUNTS = ("count", "time_ns", "unlinked_count", "unlinked_time_ns")

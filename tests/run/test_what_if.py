@@ -16,7 +16,8 @@ from traceparse.ingest import read_trace
 from traceparse.rank import NEVER, DeviceDigest, digest
 from traceparse.run import what_if as module
 from traceparse.run.across import across
-from traceparse.run.replay import CyclicError, replay_of
+from traceparse.run.graph import CyclicError
+from traceparse.run.replay import replay_of
 from traceparse.run.what_if import Losses, what_if
 
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
@@ -118,14 +119,15 @@ def test_a_rank_like_the_median(tmp_path):
     assert (found["ranks"], found["step_ns"]) == ([0], 127_000)
 
 
-def test_one_rank_alone_says_nothing_of_the_network(tmp_path):
+def test_one_rank_alone_tells_nothing(tmp_path):
+    """How long it waits depends on ranks that nobody knows."""
     folder = two_ranks(tmp_path, (100, 60))
     (folder / "rank1.json").unlink()
     report = report_of(folder)
     found = changes(report)
-    for change in ("network_2x", "network_free"):
-        assert (found[change]["step_ns"], found[change]["subtracted_step_ns"]) == (None, None)
-    assert found["launch_gaps_gone"]["step_ns"] == 130_000
+    assert {change: row["step_ns"] for change, row in found.items()} == dict.fromkeys(
+        ("network_2x", "network_free", "launch_gaps_gone")
+    )
     assert "communication_unsplit" in {note["code"] for note in report["notes"]}
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from traceparse.intervals import Int64s
 from traceparse.rank import DeviceDigest
 from traceparse.run.across import Across
-from traceparse.run.replay import Kind, Replay
+from traceparse.run.edges import Kind
+from traceparse.run.replay import Replay
 
 __all__ = ["like_peers"]
 

@@ -23,8 +23,10 @@ from traceparse.errors import Note
 from traceparse.intervals import Int64s, covered_before, from_spans
 from traceparse.rank import DeviceDigest, Times
 from traceparse.run.across import Across
+from traceparse.run.edges import Kind
+from traceparse.run.graph import CyclicError
 from traceparse.run.peers import like_peers
-from traceparse.run.replay import CyclicError, Kind, Replay, replay_of
+from traceparse.run.replay import Replay, replay_of
 from traceparse.run.stragglers import Straggler
 
 __all__ = ["Losses", "losses_of", "what_if"]
@@ -165,10 +167,8 @@ class _Job:
         lost_ns = (losses.exposed_transfer_ns or 0) + (losses.contention_ns or 0)
         rows = np.flatnonzero(np.isin(replay.kind, (Kind.TRANSFER, Kind.OWN, Kind.LOOSE)))
         for change, share in (("network_2x", 2), ("network_free", 1)):
-            weights = None
-            if self.uncertain_ratio <= _MOST_UNCERTAIN:
-                weights = replay.weights.copy()
-                weights[rows] -= replay.transfer_ns[replay.place[rows]] // share
+            weights = replay.weights.copy()
+            weights[rows] -= replay.transfer_ns[replay.place[rows]] // share
             yield self._row(change, weights, step_ns, lost_ns / share if known else None)
 
     def without_gaps(self, losses: Losses, step_ns: float) -> Iterator[dict[str, Any]]:
@@ -191,7 +191,9 @@ class _Job:
         lost_ns: float | None,
         ranks: Sequence[int | None] | None = None,
     ) -> dict[str, Any]:
-        found = None if weights is None else self._step_ns(weights)
+        found = None
+        if weights is not None and self.uncertain_ratio <= _MOST_UNCERTAIN:
+            found = self._step_ns(weights)
         return {
             "change": change,
             "ranks": ranks,
@@ -292,10 +294,10 @@ class _Job:
 def _about(job: _Job) -> Iterator[Note]:
     if job.is_split and job.uncertain_ratio > _MOST_UNCERTAIN:
         yield Note(
-            "network_what_if_unknown",
-            f"{job.uncertain_ratio:.1%} of a device's steps is in calls whose transfer nobody "
-            f"can tell from waiting, so what a faster network would change is not known; give "
-            f"the traces of all ranks",
+            "what_if_unknown",
+            f"{job.uncertain_ratio:.1%} of a device's steps is in calls whose waiting nobody "
+            f"can tell from transfer, so steps under other conditions are not known; give the "
+            f"traces of all ranks",
         )
     if job.unexplained_ratio > _UNEXPLAINED:
         yield Note(
