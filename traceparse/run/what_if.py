@@ -84,8 +84,13 @@ def what_if(
             "belong to one job?",
         )
         return None, [note]
-    if replay is None:
-        return None, []
+    if replay is None or not replay.step_ns(replay.recorded_ns) > 0:
+        note = Note(
+            "replay_impossible",
+            "no step can be replayed: a device did more than is kept of it, nothing in the "
+            "steps took any time, or files are days apart",
+        )
+        return None, [note]
     if not all(chain.tells_waits for chain in replay.chains):
         note = Note(
             "replay_impossible",
