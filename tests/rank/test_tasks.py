@@ -93,7 +93,9 @@ def test_what_makes_a_stream_or_the_host_wait_cuts(tmp_path, between):
     assert device.syncs.num_rows == int(not is_wait)
 
 
-@pytest.mark.parametrize("name", ["cudaEventRecord", "cudaMemcpyAsync", "cudaGetDevice"])
+@pytest.mark.parametrize(
+    "name", ["cudaEventRecord", "cudaMemcpyAsync", "cuMemcpyDtoHAsync_v2", "cudaGetDevice"]
+)
 def test_what_makes_nothing_wait_does_not_cut(tmp_path, name):
     events = [*run(10, 5, 1, 5), call(name, 30), *run(40, 5, 2, 35)]
     assert device_of(write(tmp_path / "rank0.json", events)).tasks.num_rows == 1
@@ -176,9 +178,11 @@ def test_a_host_is_cut_where_calls_begin_and_where_it_may_have_waited(tmp_path):
     ]
 
 
-def test_too_many_are_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(tasks, "MOST_TASKS", 2)
-    events = [*run(10, 5, 1, 5), *run(20, 5, 2, 6, stream=9), *run(30, 5, 3, 7)]
+@pytest.mark.parametrize("most", ["MOST_TASKS", "_MOST_MARKS"])
+def test_too_many_are_none(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(tasks, most, 2)
+    marks = [call("cudaStreamWaitEvent", at) for at in (40, 41, 42)]
+    events = [*run(10, 5, 1, 5), *run(20, 5, 2, 6, stream=9), *run(30, 5, 3, 7), *marks]
     path = write(tmp_path / "rank0.json", events)
     assert device_of(path).tasks.num_rows == 0
 

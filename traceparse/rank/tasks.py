@@ -33,12 +33,13 @@ from traceparse.tables import ArrowTable
 
 __all__ = ["MOST_TASKS", "Tasks"]
 
-MOST_TASKS: Final = 1 << 18  # of a device; a run has some thousand a step
-_MOST_MARKS = 1 << 20  # waits and synchronizing calls of a file
+MOST_TASKS: Final = 1 << 18  # of a file; a run has some hundred a step
+_MOST_MARKS = 1 << 20  # waits and synchronizing calls of a file, times its devices
 _MOST_LATENCY_NS = 20_000  # from a launch to its kernel, if nothing holds that up
 _WAITS = r"^(?:cuda|cu|hip)StreamWaitEvent"
-# cudaStreamSynchronize, cuCtxSynchronize, hipDeviceSynchronize …; plain copies, not …Async
-_SYNCS = r"^(?:cuda|cu|hip)(?:\w*Synchronize|Memcpy(?:\w*[^c])?$)"
+# cudaStreamSynchronize, cuCtxSynchronize, hipDeviceSynchronize …, and plain copies
+_SYNCS = r"^(?:cuda|cu|hip)(?:\w*Synchronize|Memcpy)"
+_GOES_ON = "Async"
 _EVENT = (
     ("device", "i2"),
     ("launched", "i8"),
@@ -88,7 +89,7 @@ class Tasks:
                 rows_where(part, "name", are_such) for are_such in (_are_waits, _are_syncs)
             )
             num += int(is_wait.sum() + is_sync.sum())
-            if num > _MOST_MARKS:
+            if num * self._latency_ns.size > _MOST_MARKS:
                 self.are_too_many = True
                 return
             waits.append(starts[is_wait])
@@ -163,8 +164,10 @@ class Tasks:
         """
         if host is not None:
             self._add_computed(host, begins[0])
+        waits = self._marks.waits
+        marks = np.sort(np.concatenate([waits, self._marks.syncs.starts]))
         chains = [
-            _Chain(self._marks, own, int(latency_ns))
+            _Chain(waits, marks, own, int(latency_ns))
             for own, latency_ns in zip(begins, self._latency_ns, strict=True)
         ]
         nothing = [(TASKS.empty_table(), SYNCS.empty_table())] * len(chains)
@@ -173,7 +176,7 @@ class Tasks:
         for rows in self._as_asked().parts():
             for device, own in groups(rows["device"]):
                 chains[device].add(rows[own])
-            if any(chain.num > MOST_TASKS for chain in chains):
+            if sum(chain.num for chain in chains) > MOST_TASKS:
                 self.are_too_many = True
                 return nothing
         syncs = pa.table(list(self._marks.syncs), schema=SYNCS)
@@ -229,7 +232,9 @@ def _are_waits(names: pa.Array) -> pa.Array:
 
 
 def _are_syncs(names: pa.Array) -> pa.Array:
-    return pc.match_substring_regex(names, _SYNCS)
+    return pc.and_not(
+        pc.match_substring_regex(names, _SYNCS), pc.match_substring(names, _GOES_ON)
+    )
 
 
 def _are_inside(instants: Int64s, busy: Intervals) -> Bools:
@@ -242,10 +247,9 @@ def _are_inside(instants: Int64s, busy: Intervals) -> Bools:
 class _Chain:
     """The tasks of one device, made of its events in the order of their launches."""
 
-    def __init__(self, marks: _Marks, begins: Int64s, latency_ns: int) -> None:
+    def __init__(self, waits: Int64s, marks: Int64s, begins: Int64s, latency_ns: int) -> None:
         self.num = 0
-        self._waits, self._begins = marks.waits, begins
-        self._marks = np.sort(np.concatenate([marks.waits, marks.syncs.starts]))
+        self._waits, self._marks, self._begins = waits, marks, begins
         self._latency_ns = latency_ns
         self._last: Rows | None = None  # event
         self._made: list[dict[str, npt.NDArray[Any]]] = []  # the last of them may go on
