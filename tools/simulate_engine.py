@@ -16,7 +16,7 @@ from functools import partial
 from itertools import count
 
 from tools.simulate_events import AS_RUN, ONE, Conditions, DeviceEvent, HostEvent, Ran
-from tools.simulate_program import Item, Launch, Pause, Program, Span, Sync, Wait
+from tools.simulate_program import Item, Launch, Pause, Program, Record, Span, Sync, Wait
 
 __all__ = ["run"]
 
@@ -27,6 +27,11 @@ class _Stream:
     running: DeviceEvent | None = None
     last: DeviceEvent | None = None
     waits: list[DeviceEvent] = field(default_factory=list)
+
+    @property
+    def holds(self) -> list[DeviceEvent]:
+        """What must be done before the stream has done all that it holds."""
+        return self.waits if self.last is None else [self.last, *self.waits]
 
 
 def run(programs: Sequence[Program], conditions: Conditions = AS_RUN) -> list[Ran]:
@@ -95,6 +100,7 @@ class _Rank:
         self.is_unfinished = True
         self.at_ns = 0
         self._streams: dict[int, _Stream] = defaultdict(_Stream)
+        self._events: dict[int, list[DeviceEvent]] = {}
         self._ids, self._correlations = count(1), count(1)
         self._comms_running = 0
         self._computing: list[DeviceEvent] = []
@@ -130,8 +136,12 @@ class _Rank:
                     event.is_launch = True
                     self._submit(item, event)
                     event.end_ns = self._pass(item.ns)
+                case Record():
+                    self._call("cudaEventRecord", above).end_ns = self._pass(item.ns)
+                    self._events[item.event] = list(self._streams[item.stream].holds)
                 case Wait():
-                    self._hold(item, above)
+                    self._call("cudaStreamWaitEvent", above).end_ns = self._pass(item.ns)
+                    self._streams[item.stream].waits += self._events[item.event]
                 case Sync():
                     yield from self._sync(item, above)
 
@@ -145,21 +155,11 @@ class _Rank:
 
     def _sync(self, sync: Sync, above: HostEvent | None) -> Iterator[DeviceEvent]:
         event = self._call(sync.name, above)
-        last = self._streams[sync.stream].last
-        if last is not None:
-            if not last.is_done:
-                yield last
-            self.at_ns = max(self.at_ns, last.end_ns)
+        for awaited in list(self._streams[sync.stream].holds):
+            if not awaited.is_done:
+                yield awaited
+            self.at_ns = max(self.at_ns, awaited.end_ns)
         event.end_ns = self._pass(sync.ns)
-
-    def _hold(self, wait: Wait, above: HostEvent | None) -> None:
-        event = self._call("cudaEventRecord", above)
-        event.end_ns = self._pass(wait.ns)
-        event = self._call("cudaStreamWaitEvent", above)
-        event.end_ns = self._pass(wait.ns)
-        last = self._streams[wait.other].last
-        if last is not None:
-            self._streams[wait.stream].waits.append(last)
 
     def _call(self, name: str, above: HostEvent | None) -> HostEvent:
         thread = "main" if above is None else above.thread

@@ -19,6 +19,7 @@ from tools.simulate_program import (
     Launch,
     Pause,
     Program,
+    Record,
     Span,
     Sync,
     Thread,
@@ -103,8 +104,23 @@ class Writer(Program):
         self.add(Launch(name, self.costs.host(2_500), (work,)))
 
     def wait(self, stream: int, other: int) -> None:
-        """Let a stream wait for what another one holds."""
-        self.add(Wait(stream, other, self.costs.host(600)))
+        """Let a stream wait for what another one holds now."""
+        duration_ns = self.costs.host(600)
+        event = self._record(other, duration_ns)
+        self.add(Wait(stream, event, duration_ns))
+
+    def record(self, stream: int) -> int:
+        """Record an event of what a stream holds now, and return its number."""
+        return self._record(stream, self.costs.host(600))
+
+    def wait_for(self, stream: int, event: int) -> None:
+        """Let a stream wait for an event that was recorded before."""
+        self.add(Wait(stream, event, self.costs.host(600)))
+
+    def _record(self, stream: int, duration_ns: int) -> int:
+        event = self.next_event()
+        self.add(Record(stream, event, duration_ns))
+        return event
 
     # -- operators
 

@@ -1,9 +1,10 @@
 """What the host of one rank does in a simulated job: operators, launches, waits, in order.
 
 A program is a tree: a :class:`Span` is an operator or an annotation, a :class:`Launch` puts
-work on a stream, :class:`Wait` and :class:`Sync` hold back a stream and the host. All durations
-are decided when the program is written, so that running it again under other conditions
-changes those conditions and nothing else.
+work on a stream, a :class:`Record` marks how far a stream has to go, :class:`Wait` and
+:class:`Sync` hold back a stream and the host. All durations are decided when the program is
+written, so that running it again under other conditions changes those conditions and nothing
+else.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = [
     "Launch",
     "Pause",
     "Program",
+    "Record",
     "Span",
     "Sync",
     "Thread",
@@ -107,11 +109,20 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """From here on, ``stream`` waits for what ``other`` holds now."""
+class Record:
+    """An event is recorded: that a stream has done all that it holds now."""
 
     stream: int
-    other: int
+    event: int
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """From here on, a stream waits for an event as it was recorded last."""
+
+    stream: int
+    event: int
     ns: int
 
 
@@ -147,7 +158,7 @@ class Span:
     body: list[Item] = field(default_factory=list)
 
 
-Item: TypeAlias = Span | Launch | Wait | Sync | Pause
+Item: TypeAlias = Span | Launch | Record | Wait | Sync | Pause
 
 
 class Program:
@@ -158,6 +169,7 @@ class Program:
         self.items: list[Item] = []
         self._open: list[list[Item]] = [self.items]
         self._sequence = 0
+        self._events = 0
 
     def add(self, item: Item) -> None:
         """Let an item come next, inside whatever is open."""
@@ -175,3 +187,8 @@ class Program:
         """Return a number that no operator of autograd has had yet."""
         self._sequence += 1
         return self._sequence
+
+    def next_event(self) -> int:
+        """Return a number that no event of CUDA has had yet."""
+        self._events += 1
+        return self._events

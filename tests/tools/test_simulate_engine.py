@@ -15,6 +15,7 @@ from tools.simulate_program import (
     Launch,
     Pause,
     Program,
+    Record,
     Span,
     Sync,
     Wait,
@@ -35,6 +36,10 @@ def compute(ns, stream=7):
 
 def comm(found, stream=20):
     return Launch("cudaLaunchKernelExC", 10, (Work("comm", "nccl", stream, call=found),))
+
+
+def wait(stream, other):
+    return Record(other, other, 2), Wait(stream, other, 2)
 
 
 def programs(*items_of_ranks):
@@ -61,15 +66,38 @@ def test_a_kernel_waits_for_its_launch_and_for_its_stream():
 
 def test_streams_run_side_by_side_and_wait_where_they_are_told_to():
     # the wait is put down at 20..24, when stream 7 holds the first kernel (5..105)
-    items = [compute(100), compute(40, 8), Wait(8, 7, 2), compute(10, 8)]
+    items = [compute(100), compute(40, 8), *wait(8, 7), compute(10, 8)]
     (ran,) = run(programs(items), LATENCY)
     assert intervals(ran) == [(7, 5, 105), (8, 15, 55), (8, 105, 115)]
 
 
 def test_a_wait_is_for_what_is_there_when_it_is_put_down():
-    items = [compute(100), Wait(8, 7, 2), compute(100), compute(10, 8)]
+    items = [compute(100), *wait(8, 7), compute(100), compute(10, 8)]
     (ran,) = run(programs(items), LATENCY)
     assert intervals(ran) == [(7, 5, 105), (7, 105, 205), (8, 105, 115)]
+
+
+def test_a_wait_is_for_an_event_as_it_was_recorded_last():
+    # recorded at 10 of the first kernel (5..105), at 22 of the second too (105..205)
+    items = [compute(100), Record(7, 1, 2), compute(100), Wait(8, 1, 2), compute(10, 8)]
+    (ran,) = run(programs(items), LATENCY)
+    assert intervals(ran) == [(7, 5, 105), (7, 105, 205), (8, 105, 115)]
+    items[3:3] = [Record(7, 1, 2)]
+    (ran,) = run(programs(items), LATENCY)
+    assert intervals(ran) == [(7, 5, 105), (7, 105, 205), (8, 205, 215)]
+
+
+def test_an_event_covers_what_its_stream_was_told_to_wait_for():
+    # stream 8 has nothing of its own yet, but waits for stream 7 (5..105)
+    items = [compute(100), *wait(8, 7), *wait(9, 8), compute(10, 9)]
+    (ran,) = run(programs(items), LATENCY)
+    assert intervals(ran) == [(7, 5, 105), (9, 105, 115)]
+
+
+def test_the_host_waits_for_what_a_stream_was_told_to_wait_for():
+    items = [compute(100), *wait(8, 7), Sync(8, 3)]
+    (ran,) = run(programs(items), LATENCY)
+    assert ran.host[-1].end_ns == 108
 
 
 def test_a_collective_lasts_from_the_last_start_for_its_transfer_everywhere():
