@@ -101,4 +101,4 @@ def changed(job: Job, change: str) -> Conditions | None:
             return None
         return replace(now, every_host=Fraction(0), latency_ns=0)
     factors = {"network_2x": Fraction(1, 2), "network_free": Fraction(0)}
-    return replace(now, network=factors[change])
+    return replace(now, network=now.network * factors[change])

@@ -41,11 +41,13 @@ _NAMES = {
         "nccl:_reduce_scatter_base",
         "ReduceScatter_Sum_bf16_RING_LL",
     ),
+    "all_to_all": ("c10d::alltoall_base_", "nccl:all_to_all", "SendRecv"),
 }
 _OLD_NAMES = {
     "allreduce": "AllReduce_RING_LL_Sum_bfloat",
     "_allgather_base": "AllGather_RING_LL_Sum_int8_t",
     "_reduce_scatter_base": "ReduceScatter_RING_LL_Sum_bfloat",
+    "all_to_all": "SendRecv_RING_SIMPLE_Sum_int8_t",
     POINT_TO_POINT: "SendRecv_RING_SIMPLE_Sum_int8_t",
 }
 
@@ -164,8 +166,13 @@ class Writer(Program):
     @contextmanager
     def backward_of(self, name: str, sequence: int) -> Iterator[None]:
         """Let what follows be done by autograd's engine for one forward operator."""
+        with self.backward_by(f"{name}Backward0", sequence):
+            yield
+
+    @contextmanager
+    def backward_by(self, node: str, sequence: int) -> Iterator[None]:
+        """Let what follows be done by a node of autograd's graph."""
         args = {"Sequence number": sequence, "Fwd thread id": 1}
-        node = f"{name}Backward0"
         shape = {"Input Dims": [_SCALAR], "Input type": [_BF16]}
         with (
             self.span(f"autograd::engine::evaluate_function: {node}", args=args),

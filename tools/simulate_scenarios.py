@@ -9,13 +9,20 @@ from random import Random
 
 from tools.simulate_costs import Costs, Ledger
 from tools.simulate_events import Conditions
+from tools.simulate_experts import expert_parallel
 from tools.simulate_gloo import gloo_parallel
 from tools.simulate_job import QUARTER_NS, Clock, Job, Straggler
 from tools.simulate_parts import Writer
 from tools.simulate_pipeline import Place, pipelined
 from tools.simulate_program import Group
 from tools.simulate_repeated import checkpointed, graphed
-from tools.simulate_training import Shape, data_parallel, fully_sharded, hybrid_sharded
+from tools.simulate_training import (
+    Shape,
+    data_parallel,
+    fully_sharded,
+    hybrid_sharded,
+    prefetched,
+)
 
 __all__ = ["SCENARIOS", "build"]
 
@@ -93,12 +100,32 @@ def ddp(setting: Setting) -> Job:
 @scenario
 def fsdp(setting: Setting) -> Job:
     """Gather weights a layer ahead, scatter gradients behind."""
+    return _sharded(setting, fully_sharded)
+
+
+@scenario
+def fsdp_prefetch(setting: Setting) -> Job:
+    """Gather weights a layer ahead, before computing waits for those of its own layer."""
+    return _sharded(setting, prefetched)
+
+
+def _sharded(setting: Setting, trains: Callable[[Writer, Shape, Group, Group], None]) -> Job:
     shape, every = setting.shape(), tuple(range(setting.ranks))
     gather, scatter = Group("1", "fsdp_gather", every), Group("2", "fsdp_scatter", every)
     hosts = setting.hosts()
     for host in hosts:
-        fully_sharded(host, shape, gather, scatter)
+        trains(host, shape, gather, scatter)
     return Job(hosts, [setting.world, gather, scatter])
+
+
+@scenario
+def moe(setting: Setting) -> Job:
+    """Send tokens to experts on all ranks and back, in each layer; experts have uneven work."""
+    shape, every = setting.shape(layers=3), tuple(range(setting.ranks))
+    experts, hosts = Group("1", "mesh_ep", every), setting.hosts()
+    for host in hosts:
+        expert_parallel(host, shape, experts, setting.world)
+    return Job(hosts, [setting.world, experts])
 
 
 @scenario
@@ -150,6 +177,16 @@ def straggler_host(setting: Setting) -> Job:
     job, slow = _data_parallel(setting), setting.random.randrange(setting.ranks)
     conditions = Conditions(host={slow: Fraction(12)})
     return replace(job, conditions=conditions, straggler=Straggler(slow, "late host"))
+
+
+@scenario
+def host_bound(setting: Setting) -> Job:
+    """Let every host launch so slowly that all devices wait for their hosts, all the time."""
+    shape, world = setting.shape(tokens=1024), setting.world
+    hosts = setting.hosts(jitter=0.1)
+    for host in hosts:
+        data_parallel(host, shape, world)
+    return Job(hosts, [world], conditions=Conditions(every_host=Fraction(12)))
 
 
 @scenario

@@ -26,6 +26,7 @@ __all__ = [
     "linear",
     "loss",
     "loss_backward",
+    "prefetched",
     "step",
     "warm_up",
 ]
@@ -175,6 +176,42 @@ def fully_sharded(host: Writer, shape: Shape, gather: Group, scatter: Group) -> 
                         kind = "_reduce_scatter_base"
                         host.collective(scatter, kind, _shard(shape, scatter), 24)
             host.wait(COMPUTE_STREAM, 24)
+
+
+def prefetched(host: Writer, shape: Shape, gather: Group, scatter: Group) -> None:
+    """Gather the next layer's weights before computing waits for its own, as FSDP2 can.
+
+    So what is waited for is not the last on its stream: an event was recorded behind it.
+    """
+    warm_up(host)
+    order = [*range(shape.layers), *reversed(range(shape.layers))]
+    for number in range(shape.steps):
+        with step(host, shape, number):
+            saved: list[Saved] = []
+            gathered = [_gather(host, shape, gather)]
+            for place, layer in enumerate(order):
+                is_forward = place < shape.layers
+                if place == shape.layers:
+                    begin = loss(host, shape)
+                    with host.on_thread("autograd"):
+                        loss_backward(host, shape, begin)
+                with host.on_thread("main" if is_forward else "autograd"):
+                    if place + 1 < len(order):
+                        gathered.append(_gather(host, shape, gather))
+                    host.wait_for(COMPUTE_STREAM, gathered[place])
+                    if is_forward:
+                        saved.append(forward_layer(host, shape))
+                    else:
+                        backward_layer(host, shape, saved[layer])
+                        kind = "_reduce_scatter_base"
+                        host.collective(scatter, kind, _shard(shape, scatter), 24)
+            host.wait(COMPUTE_STREAM, 24)
+
+
+def _gather(host: Writer, shape: Shape, group: Group) -> int:
+    """Gather a layer's weights; return the event that they are there."""
+    host.collective(group, "_allgather_base", _shard(shape, group), 22)
+    return host.record(22)
 
 
 def _shard(shape: Shape, group: Group) -> int:
