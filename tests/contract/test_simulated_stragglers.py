@@ -56,6 +56,16 @@ def test_five_percent_is_what_chips_differ_by(scenario, told):
     assert told(scenario, 4, compute={2: Fraction(104, 100)}) == set()
 
 
+@pytest.mark.parametrize("ranks", [4, 8])
+def test_where_all_hosts_are_slow_waiting_for_a_late_one_costs_nothing(ranks, told):
+    """Unless it is so late that the others' hosts have to wait as well."""
+    every = {"every_host": Fraction(12)}
+    assert told("host_bound", ranks, **every) == set()
+    assert told("host_bound", ranks, **every, host={2: Fraction(3, 2)}) == {
+        ("warning", "rank 2 is waited for: late host")
+    }
+
+
 @pytest.mark.parametrize("scenario", ["ddp", "fsdp", "recompute"])
 def test_in_one_group_a_slow_link_cannot_be_told_from_a_slow_network(scenario, told):
     assert told(scenario, 4, link={2: Fraction(5)}) == set()

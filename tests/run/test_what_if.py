@@ -210,8 +210,9 @@ def test_what_waits_for_itself_is_told(monkeypatch):
         raise CyclicError
 
     monkeypatch.setattr(module, "replay_of", refuse)
-    field, (note,) = what_if([], [], None, [], Losses(None, None, 0.0))
-    assert (field, note.code) == (None, "replay_impossible")
+    found = what_if([], [], None, [], Losses(None, None, 0.0))
+    (note,) = found.notes
+    assert (found.field, note.code) == (None, "replay_impossible")
 
 
 @settings(max_examples=40, deadline=None)

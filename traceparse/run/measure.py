@@ -78,7 +78,7 @@ def measure(
     times = job.times_of(basis)
     waited_for = stragglers(together, times, [part.digest.operators for part in parts])
     loss = scaling_loss(job.chosen) if together else None
-    again, about_again = what_if(
+    again = what_if(
         [part.device for part in parts], times, together, waited_for, losses_of(times, loss)
     )
     return Measured(
@@ -90,13 +90,13 @@ def measure(
         roofline=[row.plain() for row in rows] if rows or job.tells_work else None,
         findings=in_order(
             findings_of(use, [(p.rank, u) for p, u in zip(parts, uses, strict=True)], rows),
-            (one.finding for one in waited_for),
+            (one.finding for one in again.stragglers),
         ),
         cost=job.cost(use.tally, utilization["waterfall"]),
         scaling_loss=loss,
-        what_if=again,
+        what_if=again.field,
         communication_ns=use.communication_ns,
-        notes=(*job.notes(use, about_kinds), *about_again),
+        notes=(*job.notes(use, about_kinds), *again.notes),
     )
 
 

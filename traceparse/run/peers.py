@@ -43,17 +43,18 @@ def like_peers(
     devices: Sequence[DeviceDigest],
     together: Across | None,
     chosen: Sequence[int],
-) -> Int64s | None:
+) -> tuple[Int64s, bool] | None:
     """Return the weights of a replay in which these devices are like the median of the others.
 
-    ``None`` if in no step another device does the same.
+    And whether that is so in all of their steps; ``None`` if in none another device does the
+    same.
     """
     steps = [
         dict(_steps_of(replay, device, place, together)) for place, device in enumerate(devices)
     ]
     weights = replay.weights.copy()
     rows = {kind: _rows(replay, kind) for kind in (*_OF_TASKS, *_OF_HOSTS)}
-    is_changed = False
+    is_changed, is_all = False, True
     for place in chosen:
         for number, own in steps[place].items():
             peers = [
@@ -62,6 +63,7 @@ def like_peers(
                 if at not in chosen and number in other and own.like(other[number])
             ]
             if not peers:
+                is_all &= number == _BEFORE
                 continue
             is_changed = True
             for kind, of_kind in rows.items():
@@ -72,7 +74,7 @@ def like_peers(
                 usual = np.sort(known, axis=0)[(len(peers) - 1) // 2 : len(peers) // 2 + 1]
                 has = mine >= 0
                 weights[mine[has]] = _middle(usual)[has]
-    return weights if is_changed else None
+    return (weights, is_all) if is_changed else None
 
 
 def _middle(usual: Int64s) -> Int64s:

@@ -12,6 +12,8 @@ It is a warning if the wait exceeds 5 %, as far as chips of one kind are apart, 
 kernels take 10 % longer than the others'; what is less and has no clear cause is not told. Why
 it is last is judged in :mod:`traceparse.run.causes`.
 
+Whether waiting costs anything is judged in :mod:`traceparse.run.what_if`.
+
 A slow link makes nobody late but all members slow (:mod:`traceparse.run.links`): what exposed
 transfer exceeds that of other groups is lost by it, and the wait for those it had held up.
 """

@@ -8,6 +8,9 @@
 
 Kernels that collectives slow down are slowed for as long as they then run side by side. What
 subtraction gives stands beside: a step less what the report has of the same loss.
+
+Waiting may cost nothing: where all hosts are slow, a device that waits for another has nothing
+to do that soon. If a step took as long with all stragglers like the others, nobody is one.
 """
 
 from __future__ import annotations
@@ -29,9 +32,10 @@ from traceparse.run.peers import like_peers
 from traceparse.run.replay import Replay, replay_of
 from traceparse.run.stragglers import Straggler
 
-__all__ = ["Losses", "losses_of", "what_if"]
+__all__ = ["Losses", "WhatIf", "losses_of", "what_if"]
 
 _MOST_STRAGGLERS: Final = 4
+_LEAST_WON: Final = 0.01  # of a step, without stragglers
 _LEAST_SLOWDOWN: Final = 0.01  # of a kernel by a collective beside it; less is chance
 _MOST_PASSES = 8
 _SETTLED: Final = 1e-4  # of a step
@@ -46,6 +50,18 @@ class Losses:
     exposed_transfer_ns: float | None
     contention_ns: float | None
     idle_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """Field ``what_if`` (an addition to the contract), and what is doubtful of it.
+
+    ``stragglers`` are those that cost something, as far as that can be told.
+    """
+
+    field: dict[str, Any] | None
+    notes: Sequence[Note]
+    stragglers: Sequence[Straggler]
 
 
 def losses_of(
@@ -70,11 +86,8 @@ def what_if(
     together: Across | None,
     stragglers: Sequence[Straggler],
     losses: Losses,
-) -> tuple[dict[str, Any] | None, list[Note]]:
-    """Return field ``what_if`` (an addition to the contract), and what is doubtful of it.
-
-    ``steps`` are, of each device, those that the run is judged by.
-    """
+) -> WhatIf:
+    """Replay a job. ``steps`` are, of each device, those that the run is judged by."""
     try:
         replay = replay_of(devices, steps, together)
     except CyclicError:
@@ -83,14 +96,14 @@ def what_if(
             "what was recorded waits for itself, so that no step can be replayed: do all files "
             "belong to one job?",
         )
-        return None, [note]
+        return WhatIf(None, [note], stragglers)
     if replay is None or not replay.step_ns(replay.recorded_ns) > 0:
         note = Note(
             "replay_impossible",
             "no step can be replayed: a device did more than is kept of it, nothing in the "
             "steps took any time, or files are days apart",
         )
-        return None, [note]
+        return WhatIf(None, [note], stragglers)
     if not all(chain.tells_waits for chain in replay.chains):
         note = Note(
             "replay_impossible",
@@ -98,9 +111,11 @@ def what_if(
             "cudaStreamWaitEvent), so no step can be replayed; capture with CPU activities, "
             "and give whole traces",
         )
-        return None, [note]
+        return WhatIf(None, [note], stragglers)
     job = _Job(replay, devices, together)
     step_ns = replay.step_ns(replay.recorded_ns)
+    if job.are_harmless(stragglers, step_ns):
+        stragglers = []
     rows = [
         *job.stragglers(stragglers, step_ns),
         *job.networks(losses, step_ns),
@@ -111,7 +126,7 @@ def what_if(
         "unexplained_ratio": job.unexplained_ratio,
         "changes": rows,
     }
-    return field, list(_about(job))
+    return WhatIf(field, list(_about(job)), stragglers)
 
 
 class _Job:
@@ -144,24 +159,38 @@ class _Job:
         for one in stragglers[:_MOST_STRAGGLERS]:
             if one.finding["severity"] != "warning" or self._together is None:
                 continue
-            weights = self._like_others(one)
+            weights, _ = self._like_others([one])
             ranks = [self._together.ranks[device] for device in one.devices]
             lost_ns = one.finding["lost_ratio"] * step_ns
             yield self._row("straggler_median", weights, step_ns, lost_ns, ranks)
 
-    def _like_others(self, one: Straggler) -> Int64s | None:
-        replay = self._replay
-        if one.link is None:
-            return like_peers(replay, self._devices, self._together, one.devices)
-        weights = replay.weights.copy()
-        for group in one.link.groups:
+    def are_harmless(self, stragglers: Sequence[Straggler], step_ns: float) -> bool:
+        """Say whether a step would take as long if they were all like the others."""
+        is_doubtful = self.unexplained_ratio > _UNEXPLAINED
+        if not stragglers or is_doubtful or self.uncertain_ratio > _MOST_UNCERTAIN:
+            return False
+        weights, is_all = self._like_others(stragglers)
+        if weights is None or not is_all:
+            return False
+        return self._step_ns(weights) > (1 - _LEAST_WON) * step_ns
+
+    def _like_others(self, stragglers: Sequence[Straggler]) -> tuple[Int64s | None, bool]:
+        """Return weights with these like the others, and whether they are so in all steps."""
+        replay, weights, is_all = self._replay, self._replay.weights.copy(), True
+        late = [device for one in stragglers if one.link is None for device in one.devices]
+        if late:
+            found = like_peers(replay, self._devices, self._together, late)
+            if found is None:
+                return None, False
+            weights, is_all = found
+        for group in (group for one in stragglers if one.link for group in one.link.groups):
             rows = np.flatnonzero(
                 (replay.kind == Kind.TRANSFER)
                 & np.isin(replay.instance[replay.place], group.instances)
             )
             transfer_ns = replay.transfer_ns[replay.place[rows]]
             weights[rows] -= transfer_ns - transfer_ns * group.usual_ns // group.median_ns
-        return weights
+        return weights, is_all
 
     def networks(self, losses: Losses, step_ns: float) -> Iterator[dict[str, Any]]:
         """Yield rows for faster networks."""
