@@ -20,6 +20,7 @@ def chain(*rows, syncs=(), is_host=False):
         end_ns=end,
         stream=stream,
         call=call,
+        kind=np.minimum(call, 0),
         work_ns=end - start,
         gaps_ns=np.zeros_like(start),
         launched_ns=launched,
@@ -142,6 +143,6 @@ def test_calls_on_a_stream_of_their_own_without_any_wait_tell_nothing(rows, told
 
 def test_nothing_waits_for_nothing():
     nothing = np.empty(0, np.int64)
-    made = Chain(*(nothing,) * 13, is_host=False)
+    made = Chain(*(nothing,) * 14, is_host=False)
     assert edges(made) == []
     assert made.tells_waits

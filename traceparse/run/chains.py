@@ -3,8 +3,8 @@
 A trace says that a stream was made to wait (``cudaStreamWaitEvent``), but neither which one nor
 for what. PyTorch's process groups let the stream of a collective wait for the stream that is
 computing, so a call waits for the work that was launched before it. Any other wait is taken for
-one of the next computing task for what was last launched on streams that communicate. Nothing
-waits for what had not ended when it began; there, the last that had is taken.
+one of the next computing task for calls (:mod:`traceparse.run.awaited`). Nothing waits for what
+had not ended when it began.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from traceparse.intervals import Int64s
 from traceparse.rank import NEVER, DeviceDigest
+from traceparse.run.awaited import Lane, Waiting, awaited
 from traceparse.run.clock import Clock
 
 __all__ = ["Chain", "awaited_by_host", "chain_of", "dependencies", "follows"]
@@ -33,13 +34,15 @@ class Chain:
     """Tasks in the order in which the host asked for them; columns as in ``TASKS``.
 
     All times are on the common clock; those of calls that make the host wait (``sync_``) are
-    in order of their ends. ``call`` is -1 for what is no call.
+    in order of their ends. ``call`` is -1 for what is no call, and so is ``kind``, which
+    collective a call is, by number.
     """
 
     start_ns: Int64s
     end_ns: Int64s
     stream: Int64s
     call: Int64s
+    kind: Int64s
     work_ns: Int64s
     gaps_ns: Int64s
     launched_ns: Int64s
@@ -82,10 +85,20 @@ def chain_of(device: DeviceDigest, place: int, clock: Clock | None, base_ns: int
     order = np.argsort(ends, kind="stable")
     return Chain(
         **columns,
+        kind=_kinds(device, columns["call"]),
         sync_start_ns=aligned(starts[order]),
         sync_end_ns=aligned(ends[order]),
         is_host=device.device == "cpu",
     )
+
+
+def _kinds(device: DeviceDigest, calls: Int64s) -> Int64s:
+    """Return a number of each task's collective, -1 for what is no call."""
+    names = device.calls["collective"].to_pylist()
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    of_call = np.array([numbers[name] for name in names] + [-1])  # the last: of no call
+    found: Int64s = of_call[calls]
+    return found
 
 
 def follows(chain: Chain) -> Edges:
@@ -126,53 +139,43 @@ def _told(chain: Chain) -> list[Edges]:
     streams = _streams(chain.stream[is_call])
     if not rows.size or not streams.size:
         return []
-    last = np.stack(
-        [np.append(-1, _last(is_call & (chain.stream == own)))[rows] for own in streams]
-    )
     follower = chain.num - 1 - _last(~is_call[::-1])[::-1]  # that computes; num: none
-    target, firsts = np.unique(follower[rows], return_index=True)
-    latest = np.append(firsts[1:], rows.size) - 1  # of the waits before a target
-    num_waits = np.add.reduceat(left[rows], firsts)
+    target = follower[rows]
     known = target < chain.num
-    found = [
-        _most_likely(chain, streams, last[:, latest[known]], target[known], num_waits[known])
-    ]
-    for own, before in zip(streams, last, strict=True):
+    found = [_of_computing(chain, streams, rows[known], left[rows[known]], target[known])]
+    for own in streams:
+        before = np.append(-1, _last(is_call & (chain.stream == own)))[rows]
         other = is_call[rows] & (chain.stream[rows] != own) & (before >= 0)
         other &= chain.end_ns[before] <= chain.start_ns[rows]
         found.append((before[other], rows[other]))
     return found
 
 
+def _of_computing(
+    chain: Chain, streams: Int64s, rows: Int64s, nums: Int64s, target: Int64s
+) -> Edges:
+    """Tell for which calls tasks wait, given before which task how many waits are for them."""
+    lanes = []
+    for own in streams.tolist():
+        calls = np.flatnonzero((chain.call >= 0) & (chain.stream == own))
+        lanes.append(Lane(own, calls, chain.end_ns[calls], chain.kind[calls]))
+    ends_ns = chain.sync_end_ns
+    at = np.searchsorted(ends_ns, chain.launched_ns[rows], "right") - 1
+    waiting = Waiting(
+        before=rows,
+        nums=nums,
+        target=target,
+        begins_ns=chain.start_ns[target],
+        stream=chain.stream[target],
+        known_ns=np.where(at >= 0, np.append(ends_ns, NEVER)[at], NEVER),
+    )
+    return awaited(lanes, waiting)
+
+
 def _streams(values: Int64s) -> Int64s:
     """Return the streams that have most tasks."""
     found, nums = np.unique(values, return_counts=True)
     return found[np.sort(np.argsort(-nums, kind="stable")[:_MOST_STREAMS])]
-
-
-def _most_likely(
-    chain: Chain, streams: Int64s, last: Int64s, target: Int64s, num_waits: Int64s
-) -> Edges:
-    """Choose calls for tasks to wait for, as many as there were waits, of each stream one.
-
-    ``last`` are the last calls of each stream before the wait; had one not ended when the task
-    began, it is an earlier one that had. Those that are last come first, then those that ended
-    last.
-    """
-    begins = chain.start_ns[target]
-    chosen = np.full(last.shape, -1)
-    for place, own in enumerate(streams):
-        calls = np.flatnonzero((chain.call >= 0) & (chain.stream == own))
-        ended = np.searchsorted(np.maximum.accumulate(chain.end_ns[calls]), begins, "right") - 1
-        at = np.minimum(np.searchsorted(calls, last[place]), ended)
-        usable = (last[place] >= 0) & (at >= 0) & (chain.stream[target] != own)
-        chosen[place] = np.where(usable, calls[at], -1)
-    ends = np.where(chosen >= 0, chain.end_ns[chosen], NEVER)
-    order = np.lexsort([ends, chosen == last, chosen >= 0], axis=0)[::-1]
-    ranks = np.empty_like(order)
-    np.put_along_axis(ranks, order, np.arange(len(streams))[:, None], axis=0)
-    is_one = (chosen >= 0) & (ranks < num_waits)
-    return chosen[is_one], np.broadcast_to(target, chosen.shape)[is_one]
 
 
 def _at_once(chain: Chain) -> Edges:
