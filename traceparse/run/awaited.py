@@ -4,7 +4,7 @@ Programs wait for a call once (``work.wait()``, ``wait_stream``), which covers a
 before it on its stream. So a wait is not for what has been waited for before, nor for what had
 not ended when computing went on. If several streams have something left, those are preferred
 whose calls are usually waited for: a collective that is waited for where there was no choice,
-for half of its calls or more. A wait is for the last call of its stream, but where each single
+for more than half of its calls. A wait is for the last call of its stream, but where each single
 one is waited for, for the first that is left: weights may be gathered two layers ahead.
 """
 
@@ -60,7 +60,7 @@ def awaited(lanes: Sequence[Lane], waiting: Waiting) -> tuple[Int64s, Int64s]:
     num_kinds = 1 + max((int(lane.kinds.max(initial=-1)) for lane in lanes), default=-1)
     search = _Search(lanes, waiting, num_kinds)
     first = search.go(_Habits.none(num_kinds))
-    usual = first.sure >= _USUALLY * search.num_calls
+    usual = first.sure > _USUALLY * search.num_calls
     tried = search.go(_Habits(usual, usual))
     each = usual & (tried.chosen >= _EACH * search.num_calls)
     return search.go(_Habits(usual, each)).edges
