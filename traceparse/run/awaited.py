@@ -4,8 +4,8 @@ Programs wait for a call once (``work.wait()``, ``wait_stream``), which covers a
 before it on its stream. So a wait is not for what has been waited for before, nor for what had
 not ended when computing went on. If several streams have something left, those are preferred
 whose calls are usually waited for: a collective that is waited for where there was no choice,
-for more than half of its calls. A wait is for the last call of its stream, but where each single
-one is waited for, for the first that is left: weights may be gathered two layers ahead.
+for more than half of its calls. A wait is for the last call of its stream, but where each
+single one is waited for, for the first that is left: weights may be gathered two layers ahead.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ class _Search:
 
     def go(self, habits: _Habits) -> _Found:
         """Go through all waits once."""
-        usual, each = habits.usual.tolist(), habits.each.tolist()
+        usual = habits.usual.tolist()
+        following = [_following(habits.each[lane.kinds]) for lane in self._lanes]
         num_kinds = self.num_calls.size
         chosen, sure = [0] * num_kinds, [0] * num_kinds
         covered = [0] * len(self._lanes)
@@ -120,7 +121,7 @@ class _Search:
         ):
             covered = list(map(max, covered, self._known[place]))
             for left in range(num, 0, -1):
-                found = list(self._candidates(place, covered, usual, each))
+                found = list(self._candidates(place, covered, usual, following))
                 if not found:
                     break
                 *_, lane, at = max(found)
@@ -133,7 +134,11 @@ class _Search:
         return _Found((pairs[:, 0], pairs[:, 1]), np.array(chosen), np.array(sure))
 
     def _candidates(
-        self, place: int, covered: Sequence[int], usual: Sequence[bool], each: Sequence[bool]
+        self,
+        place: int,
+        covered: Sequence[int],
+        usual: Sequence[bool],
+        following: Sequence[Sequence[int]],
     ) -> Iterator[tuple[bool, bool, int, int, int]]:
         """Yield of each stream what may be waited for; what is likelier is greater."""
         for lane, (first, launched, ended) in enumerate(
@@ -142,6 +147,13 @@ class _Search:
             kinds, last = self._kinds[lane], min(launched, ended) - 1
             if last < first:
                 continue
-            at = next((one for one in range(first, last + 1) if each[kinds[one]]), last)
-            is_meant = each[kinds[at]] or at == launched - 1
+            at = min(following[lane][first], last)
+            is_meant = at == following[lane][first] or at == launched - 1
             yield usual[kinds[at]], is_meant, self._ends[lane][at], lane, at
+
+
+def _following(are_such: npt.NDArray[np.bool_]) -> list[int]:
+    """Return for each place the next that is such, itself or later; of none, the end."""
+    places = np.where(are_such, np.arange(are_such.size), are_such.size)
+    found: list[int] = np.minimum.accumulate(places[::-1])[::-1].tolist()
+    return found

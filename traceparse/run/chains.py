@@ -22,7 +22,7 @@ from traceparse.run.clock import Clock
 
 __all__ = ["Chain", "awaited_by_host", "chain_of", "dependencies", "follows"]
 
-_MOST_STREAMS = 64  # of a device that are looked at; those with most tasks
+_MOST_STREAMS = 16  # of a device that are looked at; those with most tasks
 _AT_ONCE_NS: Final = 10_000  # after what it waits for does a kernel begin
 
 Bools = npt.NDArray[np.bool_]

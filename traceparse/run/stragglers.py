@@ -30,7 +30,7 @@ import numpy.typing as npt
 from traceparse.intervals import Int64s
 from traceparse.rank import OperatorWork
 from traceparse.run.across import Across
-from traceparse.run.causes import FAR, SPREAD, Evidence, cause_of
+from traceparse.run.causes import FAR, SPREAD, Cause, Evidence, cause_of
 from traceparse.run.gathered import NOTHING
 from traceparse.run.links import SlowLink, slow_links
 from traceparse.run.slower import KernelTable, kernel_table
@@ -54,8 +54,19 @@ class Straggler:
     """A finding on devices that others wait for; ``link`` if it is their link that is slow."""
 
     finding: dict[str, Any]
+    cause: Cause
     devices: tuple[int, ...]
     link: SlowLink | None = None
+
+    @property
+    def is_serious(self) -> bool:
+        """Whether the finding is a warning, and not for information."""
+        return bool(self.finding["severity"] == "warning")
+
+    @property
+    def blames(self) -> bool:
+        """Whether it says more than who was waited for."""
+        return self.is_serious or self.cause != "cause unclear"
 
 
 def stragglers(
@@ -71,9 +82,7 @@ def stragglers(
         return []
     search = _Search(together, steps, operators, span_ns)
     found = [*search.links(), *search.ranks(are_peers=False), *search.ranks(are_peers=True)]
-    found.sort(
-        key=lambda one: (one.finding["severity"] != "warning", -one.finding["lost_ratio"])
-    )
+    found.sort(key=lambda one: (not one.is_serious, -one.finding["lost_ratio"]))
     return found[:_MOST]
 
 
@@ -131,7 +140,7 @@ class _Search:
                     held_up / self._span_ns,
                     is_serious=lost_ns > _SERIOUS * self._span_ns and len(ranks) == 1,
                 )
-                yield Straggler(finding, link.devices, link)
+                yield Straggler(finding, "slow link", link.devices, link)
 
     def _longer_ns(self, link: SlowLink) -> float:
         """Return for how long transfer was exposed that is more than other groups'."""
@@ -215,7 +224,8 @@ class _Search:
             ),
         )
         self._told.add(device)
-        yield Straggler(rank_finding(told, is_serious=_is_serious(told)), (device,))
+        finding = rank_finding(told, is_serious=_is_serious(told))
+        yield Straggler(finding, cause, (device,))
 
     def _evidence(self, device: int, laid: _Laid) -> Evidence:
         own = laid.of(device) & self._waits.is_own

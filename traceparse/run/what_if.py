@@ -10,7 +10,8 @@ Kernels that collectives slow down are slowed for as long as they then run side 
 subtraction gives stands beside: a step less what the report has of the same loss.
 
 Waiting may cost nothing: where all hosts are slow, a device that waits for another has nothing
-to do that soon. If a step took as long with all stragglers like the others, nobody is one.
+to do that soon. If a step took as long with all stragglers like the others, nobody is
+to blame.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def what_if(
     job = _Job(replay, devices, together)
     step_ns = replay.step_ns(replay.recorded_ns)
     if job.are_harmless(stragglers, step_ns):
-        stragglers = []
+        stragglers = [one for one in stragglers if not one.blames]
     rows = [
         *job.stragglers(stragglers, step_ns),
         *job.networks(losses, step_ns),
@@ -157,7 +158,7 @@ class _Job:
     ) -> Iterator[dict[str, Any]]:
         """Yield a row for each that costs much: what if it were like the others?"""
         for one in stragglers[:_MOST_STRAGGLERS]:
-            if one.finding["severity"] != "warning" or self._together is None:
+            if not one.is_serious or self._together is None:
                 continue
             weights, _ = self._like_others([one])
             ranks = [self._together.ranks[device] for device in one.devices]
@@ -278,11 +279,19 @@ class _Job:
         return found
 
     def _slowdown_of(self) -> float:
-        """Return which part of its time a kernel loses while a collective runs beside it."""
+        """Return which part of its time a kernel loses while a collective runs beside it.
+
+        As those do that ran alone as well; what others do is not known.
+        """
         slowed = sum(
             step.twice_contention_ns / 2 for device in self._devices for step in device.steps
         )
-        overlap = int(self._recorded_overlap.sum())
+        overlapped, never_alone = (
+            sum(getattr(device, name) for device in self._devices)
+            for name in ("overlapped_ns", "never_alone_ns")
+        )
+        known = 1 - never_alone / overlapped if overlapped else 0.0
+        overlap = known * int(self._recorded_overlap.sum())
         found = slowed / overlap if overlap else 0.0
         return min(found, 0.9) if found >= _LEAST_SLOWDOWN else 0.0
 
