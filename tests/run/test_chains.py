@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from traceparse.rank import NEVER
 from traceparse.run.chains import Chain, awaited_by_host, dependencies, follows
 
 
-def chain(*rows, syncs=(), is_host=False):
+def chain(*rows, syncs=(), kinds=None, is_host=False):
     """Make a chain of (start, end, stream, call, launched, waits)."""
     start, end, stream, call, launched, waits = (
         np.array(column, np.int64) for column in zip(*rows, strict=True)
@@ -20,7 +22,7 @@ def chain(*rows, syncs=(), is_host=False):
         end_ns=end,
         stream=stream,
         call=call,
-        kind=np.minimum(call, 0),
+        kind=np.minimum(call, 0) if kinds is None else np.array(kinds),
         work_ns=end - start,
         gaps_ns=np.zeros_like(start),
         launched_ns=launched,
@@ -99,6 +101,56 @@ def test_as_many_streams_are_waited_for_as_there_were_waits():
     assert edges(chain(*rows)) == [(0, 1), (0, 2), (2, 3)]  # the last to end
     rows[3] = (50, 60, 0, NONE, 4, 2)
     assert edges(chain(*rows)) == [(0, 1), (0, 2), (1, 3), (2, 3)]
+
+
+def slow_host(*asked):
+    """Make a chain of a host so slow that all it asked for ends before it asks for more.
+
+    Of each: its name, a letter (small: it computes), and how many waits come before it.
+    """
+    streams = {"G": 1, "S": 2}
+    rows, num_calls = [], 0
+    for place, (name, waits) in enumerate(asked):
+        is_call = name in streams
+        at, call = 100 * place, num_calls if is_call else NONE
+        rows.append((at, at + 20, streams.get(name, 0), call, at - 3, waits))
+        num_calls += is_call
+    kinds = [streams.get(name, NONE) for name, _ in asked]
+    return chain(*rows, kinds=kinds)
+
+
+def of_computing(made):
+    """Return what computing waits for."""
+    return [(one, other) for one, other in edges(made) if made.call[other] < 0]
+
+
+def test_what_was_waited_for_is_not_waited_for_again():
+    made = slow_host(("c", 0), ("G", 1), ("c", 1), ("S", 1), ("c", 1), ("c", 1))
+    assert of_computing(made) == [(1, 2), (3, 4)]
+
+
+def test_a_wait_is_for_a_collective_that_is_usually_waited_for():
+    """As FSDP does: of each gather, and of the last scatter at the end."""
+    forward = [("G", 1), ("c", 1)] * 3
+    backward = [("G", 1), ("c", 1), ("S", 1)] * 2
+    made = slow_host(("c", 0), *forward, *backward, ("c", 1))
+    gathers = [place for place in range(made.num) if made.kind[place] == 1]
+    assert of_computing(made) == [*((one, one + 1) for one in gathers), (12, 13)]
+    assert not {(9, 10), (9, 11)} & set(edges(made))  # the scatter was over long before
+
+
+def test_if_each_one_is_waited_for_it_is_the_first_that_is_left():
+    """As FSDP does that gathers ahead: the next one is called before the wait."""
+    ahead = [("G", 1), ("c", 1)] * 4
+    made = slow_host(("c", 0), ("G", 1), *ahead, ("c", 1))
+    assert of_computing(made) == [(1, 3), (2, 5), (4, 7), (6, 9), (8, 10)]
+
+
+def test_a_wait_is_not_for_what_the_host_knows_to_have_ended():
+    made = slow_host(("c", 0), ("S", 1), ("G", 1), ("c", 1))
+    assert of_computing(made) == [(2, 3)]
+    known = replace(made, sync_start_ns=np.array([250]), sync_end_ns=np.array([260]))
+    assert of_computing(known) == []
 
 
 def test_a_call_may_wait_for_one_of_another_stream():

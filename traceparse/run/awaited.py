@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Final
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy.typing as npt
 
 from traceparse.intervals import Int64s
 
-__all__ = ["Lane", "Waiting", "awaited"]
+__all__ = ["Awaited", "Lane", "Waiting", "awaited"]
 
 _USUALLY: Final = 0.5
 _EACH: Final = 0.9
@@ -41,29 +40,37 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Waits in the order of the host: before which task, how many, and for which task.
+    """Waits in the order of the host: before which task, and how many.
 
-    That task began at ``begins_ns``, on ``stream``; when the host launched it, it knew that
+    What waits began at ``begins_ns``, on ``stream``; when the host launched it, it knew that
     all had ended that had at ``known_ns``.
     """
 
     before: Int64s
     nums: Int64s
-    target: Int64s
     begins_ns: Int64s
     stream: Int64s
     known_ns: Int64s
 
 
-def awaited(lanes: Sequence[Lane], waiting: Waiting) -> tuple[Int64s, Int64s]:
-    """Return what is waited for, and what waits."""
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """Calls that are waited for: each, by which of the waits, and whether it usually is."""
+
+    calls: Int64s
+    waits: Int64s
+    is_usual: npt.NDArray[np.bool_]
+
+
+def awaited(lanes: Sequence[Lane], waiting: Waiting) -> Awaited:
+    """Return for which calls the waits are."""
     num_kinds = 1 + max((int(lane.kinds.max(initial=-1)) for lane in lanes), default=-1)
     search = _Search(lanes, waiting, num_kinds)
     first = search.go(_Habits.none(num_kinds))
     usual = first.sure > _USUALLY * search.num_calls
     tried = search.go(_Habits(usual, usual))
     each = usual & (tried.chosen >= _EACH * search.num_calls)
-    return search.go(_Habits(usual, each)).edges
+    return search.go(_Habits(usual, each)).awaited
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +88,9 @@ class _Habits:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Edges, and how many calls of each collective were chosen: any, and without a choice."""
+    """What is awaited, and how many calls of each collective: all, and without a choice."""
 
-    edges: tuple[Int64s, Int64s]
+    awaited: Awaited
     chosen: Int64s
     sure: Int64s
 
@@ -115,23 +122,22 @@ class _Search:
         num_kinds = self.num_calls.size
         chosen, sure = [0] * num_kinds, [0] * num_kinds
         covered = [0] * len(self._lanes)
-        edges: list[tuple[int, int]] = []
-        for place, num, target in zip(
-            count(), self._waiting.nums.tolist(), self._waiting.target.tolist()
-        ):
+        rows: list[tuple[int, int, bool]] = []
+        for place, num in enumerate(self._waiting.nums.tolist()):
             covered = list(map(max, covered, self._known[place]))
             for left in range(num, 0, -1):
                 found = list(self._candidates(place, covered, usual, following))
                 if not found:
                     break
-                *_, lane, at = max(found)
+                is_usual, *_, lane, at = max(found)
                 kind = self._kinds[lane][at]
                 chosen[kind] += 1
                 sure[kind] += len(found) <= left
                 covered[lane] = at + 1
-                edges.append((int(self._lanes[lane].tasks[at]), target))
-        pairs = np.array(edges, np.int64).reshape(-1, 2)
-        return _Found((pairs[:, 0], pairs[:, 1]), np.array(chosen), np.array(sure))
+                rows.append((int(self._lanes[lane].tasks[at]), place, is_usual))
+        calls, waits, are_usual = np.array(rows, np.int64).reshape(-1, 3).T
+        awaited = Awaited(calls, waits, are_usual.astype(np.bool_))
+        return _Found(awaited, np.array(chosen), np.array(sure))
 
     def _candidates(
         self,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from traceparse.intervals import Int64s
 from traceparse.rank import NEVER, DeviceDigest
-from traceparse.run.awaited import Lane, Waiting, awaited
+from traceparse.run.awaited import Awaited, Lane, Waiting, awaited
 from traceparse.run.clock import Clock
 
 __all__ = ["Chain", "awaited_by_host", "chain_of", "dependencies", "follows"]
@@ -141,19 +141,31 @@ def _told(chain: Chain) -> list[Edges]:
         return []
     follower = chain.num - 1 - _last(~is_call[::-1])[::-1]  # that computes; num: none
     target = follower[rows]
-    known = target < chain.num
-    found = [_of_computing(chain, streams, rows[known], left[rows[known]], target[known])]
+    known = np.flatnonzero(target < chain.num)
+    target = target[known]
+    found = _of_computing(chain, streams, rows[known], left[rows[known]], target)
+    waits = known[found.waits]
+    edges = [(found.calls, target[found.waits])]
+    # a wait before a call is for computing, if that usually waits for the call's own stream,
+    # could have waited for the others, and the call was not held up by them
+    is_own = found.is_usual & (chain.stream[found.calls] == chain.stream[rows[waits]])
+    is_told = left[rows] <= np.bincount(waits[is_own], minlength=rows.size)
+    begins = np.full(rows.size, NEVER)
+    begins[known] = chain.start_ns[target]
     for own in streams:
         before = np.append(-1, _last(is_call & (chain.stream == own)))[rows]
         other = is_call[rows] & (chain.stream[rows] != own) & (before >= 0)
-        other &= chain.end_ns[before] <= chain.start_ns[rows]
-        found.append((before[other], rows[other]))
-    return found
+        ends, starts = chain.end_ns[before], chain.start_ns[rows]
+        is_held = (ends > chain.ready_ns[rows]) & (starts - ends <= _AT_ONCE_NS)
+        other &= ~is_told | (ends > begins) | is_held
+        other &= ends <= starts
+        edges.append((before[other], rows[other]))
+    return edges
 
 
 def _of_computing(
     chain: Chain, streams: Int64s, rows: Int64s, nums: Int64s, target: Int64s
-) -> Edges:
+) -> Awaited:
     """Tell for which calls tasks wait, given before which task how many waits are for them."""
     lanes = []
     for own in streams.tolist():
@@ -164,7 +176,6 @@ def _of_computing(
     waiting = Waiting(
         before=rows,
         nums=nums,
-        target=target,
         begins_ns=chain.start_ns[target],
         stream=chain.stream[target],
         known_ns=np.where(at >= 0, np.append(ends_ns, NEVER)[at], NEVER),
