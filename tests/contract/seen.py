@@ -26,6 +26,7 @@ OF_COMMUNICATION = frozenset(
         *("no_communication", "communication_unsplit", "contention_unknown"),
         *("collectives_unmatched", "collectives_ambiguous", "rank_not_in_group"),
         *("replay_impossible", "replay_unexplained", "what_if_unknown"),
+        *("what_if_doubtful", "what_if_unlike"),
     }
 )
 COUNTS = ("count", "time_ns", "unlinked_count", "unlinked_time_ns")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
-from fractions import Fraction
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -13,12 +11,6 @@ import pytest
 import traceparse
 from tests.simulated import made
 from tools.simulate import SCENARIOS
-from tools.simulate_events import Conditions
-from tools.simulate_gloo import run_job
-from tools.simulate_record import record
-from tools.simulate_scenarios import build
-from tools.simulate_truth import truth_of
-from tools.simulate_write import trace_bytes
 
 JOBS = [
     (scenario, ranks, seed)
@@ -193,20 +185,3 @@ def test_what_if_is_not_subtraction(seed, report_of):
     true_ns = made(*job).truth["what_if"]["straggler_median"]
     assert abs(row["subtracted_step_ns"] / true_ns - 1) > 0.05
     assert abs(row["step_ns"] / true_ns - 1) < 0.005
-
-
-@pytest.mark.parametrize("scenario", ["ddp", "fsdp", "fsdp_prefetch", "moe", "tp_pp"])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_what_hosts_cost_where_they_are_all_slow(scenario, seed, tmp_path):
-    """What computing waits for has ended before it goes on: times alone do not tell it."""
-    job = build(scenario, ranks=4, seed=seed)
-    job = replace(job, conditions=Conditions(every_host=Fraction(12)))
-    ran = run_job(job)
-    recordings = record(job, ran)
-    for recording in recordings:
-        path = tmp_path / f"rank{recording.rank}_trace.json"
-        path.write_bytes(trace_bytes(job, recording))
-    changes = traceparse.analyze(tmp_path).to_dict()["what_if"]["changes"]
-    (found,) = (one for one in changes if one["change"] == "launch_gaps_gone")
-    truth = truth_of(job, ran, recordings)["what_if"]
-    assert found["step_ns"] == pytest.approx(truth["launch_gaps_gone"], rel=0.02)

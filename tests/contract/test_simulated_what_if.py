@@ -28,19 +28,26 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("ranks", [4, 8])
-@pytest.mark.parametrize("scenario", KINDS)
-@pytest.mark.parametrize(
-    "conditions",
-    [
-        pytest.param({"every_host": Fraction(12)}, id="slow hosts"),
-        pytest.param({"every_host": Fraction(4)}, id="slower hosts"),
-        pytest.param({"network": Fraction(4)}, id="slow network"),
-        pytest.param({"contention": Fraction(5, 4)}, id="contention"),
-        pytest.param({"compute": {2: Fraction(4, 3)}}, id="slow rank"),
-        pytest.param({"host": {2: Fraction(12)}}, id="late rank"),
-    ],
-)
+CONDITIONS = {
+    "slow hosts": {"every_host": Fraction(12)},
+    "slower hosts": {"every_host": Fraction(4)},
+    "slow network": {"network": Fraction(4)},
+    "slow both": {"every_host": Fraction(12), "network": Fraction(4)},
+    "contention": {"contention": Fraction(5, 4)},
+    "slow rank": {"compute": {2: Fraction(4, 3)}},
+    "late rank": {"host": {2: Fraction(12)}},
+}
+JOBS = [
+    pytest.param(scenario, ranks, conditions, id=f"{name} {scenario} {ranks}")
+    for name, conditions in CONDITIONS.items()
+    for scenario in KINDS
+    for ranks in (4, 8)
+    # there nearly no kernel runs alone: how much they are slowed is not known
+    if not (name == "contention" and scenario.startswith("fsdp"))
+]
+
+
+@pytest.mark.parametrize(("scenario", "ranks", "conditions"), JOBS)
 def test_in_every_kind_of_job(scenario, ranks, conditions, tmp_path):
     job = build(scenario, ranks=ranks, seed=1)
     is_slow = bool({"compute", "host"} & conditions.keys())
@@ -52,11 +59,21 @@ def test_in_every_kind_of_job(scenario, ranks, conditions, tmp_path):
         path = tmp_path / f"rank{recording.rank}_trace.json"
         path.write_bytes(trace_bytes(job, recording))
     truth = truth_of(job, ran, recordings)["what_if"]
-    found = traceparse.analyze(tmp_path, accelerator="h100-sxm").to_dict()["what_if"]
+    report = traceparse.analyze(tmp_path, accelerator="h100-sxm").to_dict()
     told = {
-        (row["change"], tuple(row["ranks"] or ())): row["step_ns"] for row in found["changes"]
+        (row["change"], tuple(row["ranks"] or ())): row for row in report["what_if"]["changes"]
     }
+    is_known = []
     for change, step_ns in truth.items():
-        if step_ns is not None and change != "as_run":
-            ranks_of = (2,) if change == "straggler_median" else ()
-            assert told[change, ranks_of] == pytest.approx(step_ns, rel=0.02), change
+        if step_ns is None or change == "as_run":
+            continue
+        row = told[change, (2,) if change == "straggler_median" else ()]
+        is_known.append(row["step_ns"] is not None)
+        if row["between_ns"] is not None:
+            least, most = row["between_ns"]
+            assert 0.98 * least <= step_ns <= 1.02 * most, change
+        if is_known[-1]:
+            assert row["step_ns"] == pytest.approx(step_ns, rel=0.02), change
+    noted = {note["code"] for note in report["notes"]}
+    assert all(is_known) or noted & {"what_if_doubtful", "what_if_unlike"}
+    assert any(is_known)

@@ -37,7 +37,8 @@ def chain(*rows, syncs=(), kinds=None, is_host=False):
 
 
 def edges(made):
-    return sorted(zip(*(column.tolist() for column in dependencies(made)), strict=True))
+    found = dependencies(made)
+    return sorted(zip(found.awaited.tolist(), found.waiting.tolist(), strict=True))
 
 
 NONE = -1

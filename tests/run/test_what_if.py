@@ -98,6 +98,7 @@ def test_a_network_that_takes_no_time(tmp_path):
         "change": "network_free",
         "ranks": None,
         "step_ns": 122_000,
+        "between_ns": [122_000, 122_000],
         "won_ratio": pytest.approx(20 / 142),
         "subtracted_step_ns": 122_000,
     }

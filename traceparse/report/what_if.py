@@ -19,8 +19,9 @@ HOW: Final = "a mean step, replayed with one thing changed"
 class Change:
     """One change: what it is, the step after it in ms, what of a step it wins.
 
-    ``subtracted`` is the step less what the report has of the same loss; ``width`` is the step
-    in percent of the longest one.
+    Of what is only known to be between two times, it has both. ``subtracted`` is the step less
+    what the report has of the same loss; ``width`` is the step, at most, in percent of the
+    longest one.
     """
 
     name: str
@@ -33,24 +34,27 @@ class Change:
 def changes_of(report: Report) -> list[Change]:
     """Write the changes whose outcome is known, after the step as it was; else none."""
     found = report.what_if
-    known = [row for row in (found or {}).get("changes", ()) if row["step_ns"] is not None]
+    known = [row for row in (found or {}).get("changes", ()) if row["between_ns"]]
     if found is None or not known:
         return []
     now_ns = found["step_ns"]
-    longest_ns = max(now_ns, *(row["step_ns"] for row in known))
+    longest_ns = max(now_ns, *(row["between_ns"][1] for row in known))
     decimals = ms_decimals(longest_ns)
     was = Change("as recorded", format_ms(now_ns, decimals), "", "", _width(now_ns, longest_ns))
-    return [was, *(_change(row, decimals, longest_ns) for row in known)]
+    return [was, *(_change(row, now_ns, decimals, longest_ns) for row in known)]
 
 
-def _change(row: Mapping[str, Any], decimals: int, longest_ns: int) -> Change:
+def _change(row: Mapping[str, Any], now_ns: int, decimals: int, longest_ns: int) -> Change:
     subtracted_ns = row["subtracted_step_ns"]
+    least_ns, most_ns = row["between_ns"]
+    steps = [least_ns, most_ns] if row["step_ns"] is None else [row["step_ns"]]
+    won = [1 - step_ns / now_ns for step_ns in reversed(steps)]
     return Change(
         name=_name(row),
-        step=format_ms(row["step_ns"], decimals),
-        won=format_ratio(row["won_ratio"]),
+        step=" to ".join(format_ms(step_ns, decimals) for step_ns in steps),
+        won=" to ".join(map(format_ratio, won)),
         subtracted=UNKNOWN if subtracted_ns is None else format_ms(subtracted_ns, decimals),
-        width=_width(row["step_ns"], longest_ns),
+        width=_width(most_ns, longest_ns),
     )
 
 

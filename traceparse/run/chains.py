@@ -9,8 +9,9 @@ had not ended when it began.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,15 @@ from traceparse.rank import NEVER, DeviceDigest
 from traceparse.run.awaited import Awaited, Lane, Waiting, awaited
 from traceparse.run.clock import Clock
 
-__all__ = ["Chain", "awaited_by_host", "chain_of", "dependencies", "follows"]
+__all__ = [
+    "Chain",
+    "Dependencies",
+    "awaited_by_host",
+    "chain_of",
+    "dependencies",
+    "follows",
+    "task_at",
+]
 
 _MOST_STREAMS = 16  # of a device that are looked at; those with most tasks
 _AT_ONCE_NS: Final = 10_000  # after what it waits for does a kernel begin
@@ -108,21 +117,53 @@ def follows(chain: Chain) -> Edges:
     return order[:-1][same], order[1:][same]
 
 
-def dependencies(chain: Chain) -> Edges:
+class Dependencies(NamedTuple):
+    """What is awaited, what waits, and whether that is sure; else it may be for another."""
+
+    awaited: Int64s
+    waiting: Int64s
+    is_sure: Bools
+
+    @classmethod
+    def of(cls, found: Sequence[Dependencies]) -> Dependencies:
+        """Put some together, each once; what is sure for one reason is sure."""
+        awaited, waiting, is_sure = map(np.concatenate, zip(*found, strict=True))
+        order = np.lexsort([~is_sure, waiting, awaited])
+        pairs = np.stack([awaited, waiting])[:, order]
+        is_new = np.any(np.diff(pairs, axis=1, prepend=-1) != 0, axis=0)
+        awaited, waiting = pairs[:, is_new]
+        return cls(awaited, waiting, is_sure[order][is_new])
+
+
+def dependencies(chain: Chain) -> Dependencies:
     """Return which tasks wait for tasks of other streams."""
-    if not chain.num:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    found = [_calls(chain), *_told(chain), _at_once(chain)]
-    edges = np.unique(np.concatenate([np.stack(one, axis=1) for one in found]), axis=0)
-    return edges[:, 0], edges[:, 1]
+    return Dependencies.of([_calls(chain), *_told(chain), _at_once(chain)])
 
 
-def _calls(chain: Chain) -> Edges:
-    """Let each call wait for what was computed before it."""
+def task_at(starts_ns: Int64s, is_call: Bools, at_ns: int) -> int | None:
+    """Return the task that starts at some instant: one that computes, if any does."""
+    found = np.flatnonzero(starts_ns == at_ns)
+    return None if not found.size else int(found[np.argmin(is_call[found])])
+
+
+def _calls(chain: Chain) -> Dependencies:
+    """Let each call wait for what was computed before it.
+
+    In a graph nothing says so, but that the call begins as soon as that has ended, and its own
+    stream was free before.
+    """
     calls = np.flatnonzero(chain.call >= 0)
     before = _last(chain.call < 0)[calls]
     done = (before >= 0) & (chain.end_ns[before] <= chain.start_ns[calls])
-    return before[done], calls[done]
+    before, calls = before[done], calls[done]
+    in_graph = chain.launched_ns[before] == chain.launched_ns[calls]
+    free_ns = np.full(chain.num, NEVER)
+    previous, following = follows(chain)
+    free_ns[following] = chain.end_ns[previous]
+    ended_ns = chain.end_ns[before]
+    is_held = chain.start_ns[calls] - ended_ns <= _AT_ONCE_NS
+    is_held &= ended_ns > free_ns[calls]
+    return Dependencies(before, calls, ~in_graph | is_held)
 
 
 def _last(are_such: Bools) -> Int64s:
@@ -131,8 +172,11 @@ def _last(are_such: Bools) -> Int64s:
     return found
 
 
-def _told(chain: Chain) -> list[Edges]:
-    """Tell for whom waits are that are not a call's own, and for what."""
+def _told(chain: Chain) -> list[Dependencies]:
+    """Tell for whom waits are that are not a call's own, and for what.
+
+    A wait before a call may be the call's for another stream, or for what computes next.
+    """
     is_call = chain.call >= 0
     left = chain.waits - is_call
     rows = np.flatnonzero(left > 0)
@@ -145,7 +189,8 @@ def _told(chain: Chain) -> list[Edges]:
     target = target[known]
     found = _of_computing(chain, streams, rows[known], left[rows[known]], target)
     waits = known[found.waits]
-    edges = [(found.calls, target[found.waits])]
+    edges = []
+    may_be_its = np.zeros(rows.size, np.bool_)
     # a wait before a call is for computing, if that usually waits for the call's own stream,
     # could have waited for the others, and the call was not held up by them
     is_own = found.is_usual & (chain.stream[found.calls] == chain.stream[rows[waits]])
@@ -159,8 +204,10 @@ def _told(chain: Chain) -> list[Edges]:
         is_held = (ends > chain.ready_ns[rows]) & (starts - ends <= _AT_ONCE_NS)
         other &= ~is_told | (ends > begins) | is_held
         other &= ends <= starts
-        edges.append((before[other], rows[other]))
-    return edges
+        may_be_its |= other
+        edges.append(Dependencies(before[other], rows[other], is_held[other]))
+    computing = Dependencies(found.calls, target[found.waits], ~may_be_its[waits])
+    return [*edges, computing]
 
 
 def _of_computing(
@@ -189,13 +236,13 @@ def _streams(values: Int64s) -> Int64s:
     return found[np.sort(np.argsort(-nums, kind="stable")[:_MOST_STREAMS])]
 
 
-def _at_once(chain: Chain) -> Edges:
+def _at_once(chain: Chain) -> Dependencies:
     """Let tasks wait for calls right after which they begin, if nothing else holds them up."""
     calls = np.flatnonzero(chain.call >= 0)
     calls = calls[np.argsort(chain.end_ns[calls], kind="stable")]
     others = np.flatnonzero(chain.call < 0)
     if not calls.size or chain.is_host:
-        return calls[:0], calls[:0]
+        return Dependencies(calls[:0], calls[:0], np.zeros(0, np.bool_))
     before, after = follows(chain)
     held_ns = chain.ready_ns.copy()
     held_ns[after] = np.maximum(held_ns[after], chain.end_ns[before])
@@ -204,7 +251,8 @@ def _at_once(chain: Chain) -> Edges:
     ended_ns = np.where(at >= 0, chain.end_ns[calls[at]], NEVER)
     is_one = (ended_ns > held_ns[others]) & (begins - ended_ns <= _AT_ONCE_NS)
     is_one &= (held_ns[others] != NEVER) & (chain.stream[calls[at]] != chain.stream[others])
-    return calls[at[is_one]], others[is_one]
+    awaited, waiting = calls[at[is_one]], others[is_one]
+    return Dependencies(awaited, waiting, np.ones(waiting.size, np.bool_))
 
 
 def awaited_by_host(chain: Chain) -> Int64s:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from traceparse.intervals import Int64s
 from traceparse.rank import NEVER, Times
 from traceparse.run.called import CallTasks
-from traceparse.run.chains import Chain, awaited_by_host, dependencies, follows
+from traceparse.run.chains import Chain, awaited_by_host, dependencies, follows, task_at
 from traceparse.run.lags import median
 
 __all__ = ["Edges", "Kind"]
@@ -39,6 +39,7 @@ class Kind(IntEnum):
     HOST = 10  # between two calls that make the host wait
     SYNC = 11  # what such a call waits for
     END = 12  # of a step that no other follows
+    MAYBE = 13  # as CROSS, but it may be another task that waits
 
 
 @dataclass(slots=True)
@@ -109,7 +110,7 @@ class Edges:
         chain = self.chains[place]
         tasks = self.firsts[place] + np.arange(chain.num)
         before, after = follows(chain)
-        awaited, waiting = dependencies(chain)
+        awaited, waiting, is_sure = dependencies(chain)
         self.add(
             Kind.STREAM,
             self.end(tasks[before]),
@@ -117,13 +118,14 @@ class Edges:
             _usual_gaps(chain, before, after, waiting),
             tasks[after],
         )
-        self.add(
-            Kind.CROSS,
-            self.end(tasks[awaited]),
-            self.start(tasks[waiting]),
-            np.zeros(awaited.size, np.int64),
-            tasks[waiting],
-        )
+        for kind, own in ((Kind.CROSS, is_sure), (Kind.MAYBE, ~is_sure)):
+            self.add(
+                kind,
+                self.end(tasks[awaited[own]]),
+                self.start(tasks[waiting[own]]),
+                np.zeros(int(own.sum()), np.int64),
+                tasks[waiting[own]],
+            )
         anchors, since_ns = self._anchors(place, chain.launched_ns)
         launched = np.flatnonzero(chain.ready_ns != NEVER)
         self.add(
@@ -221,21 +223,21 @@ class Edges:
 
         ``starts_ns`` are of the tasks on the device's own clock, as the steps have them.
         """
-        first = int(self.firsts[place])
+        first, is_call = int(self.firsts[place]), self.chains[place].call >= 0
         for times in steps:
             begin, finish = (
-                np.flatnonzero(starts_ns == at) for at in (times.start_ns, times.end_ns)
+                task_at(starts_ns, is_call, at) for at in (times.start_ns, times.end_ns)
             )
-            if not begin.size:
+            if begin is None:
                 continue
-            self.begins.append(int(self.start(first + begin)[0]))
-            if finish.size:
-                self.finishes.append(int(self.start(first + finish)[0]))
+            self.begins.append(int(self.start(np.array(first + begin))))
+            if finish is not None:
+                self.finishes.append(int(self.start(np.array(first + finish))))
                 continue
             inside = (starts_ns >= times.start_ns) & (starts_ns < times.end_ns)
             tasks = first + np.flatnonzero(inside)
             vertex = self.met(np.array([self.met_ns.size + len(self.more_ns)]))
-            begun_ns = int(self.start_ns[first + begin[0]])
+            begun_ns = int(self.start_ns[first + begin])
             self.more_ns.append(begun_ns + times.span_ns)
             self.finishes.append(int(vertex[0]))
             none = np.zeros(tasks.size, np.int64)

@@ -6,7 +6,7 @@ collectives in it, in the same order between as many tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,15 +14,16 @@ import numpy as np
 from traceparse.intervals import Int64s
 from traceparse.rank import DeviceDigest
 from traceparse.run.across import Across
+from traceparse.run.chains import task_at
 from traceparse.run.edges import Kind
 from traceparse.run.replay import Replay
 
-__all__ = ["like_peers"]
+__all__ = ["FREE_NS", "like_peers"]
 
 _OF_TASKS = (Kind.STREAM, Kind.LAUNCH, Kind.LATE, Kind.WORK)
 _OF_HOSTS = (Kind.HOST, Kind.SYNC)
 _BEFORE = "before"  # all steps
-_FREE_NS = -(1 << 50)  # of a weight that asks for nothing
+FREE_NS = -(1 << 50)  # of a weight that asks for nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,44 +44,53 @@ def like_peers(
     devices: Sequence[DeviceDigest],
     together: Across | None,
     chosen: Sequence[int],
-) -> tuple[Int64s, bool] | None:
+) -> Int64s | None:
     """Return the weights of a replay in which these devices are like the median of the others.
 
-    And whether that is so in all of their steps; ``None`` if in none another device does the
-    same.
+    ``None`` if in any step but the last, which may be cut short, no other device does the same.
     """
     steps = [
         dict(_steps_of(replay, device, place, together)) for place, device in enumerate(devices)
     ]
     weights = replay.weights.copy()
     rows = {kind: _rows(replay, kind) for kind in (*_OF_TASKS, *_OF_HOSTS)}
-    is_changed, is_all = False, True
     for place in chosen:
+        last = [number for number in steps[place] if number != _BEFORE][1:][-1:]
         for number, own in steps[place].items():
             peers = [
                 other[number]
                 for at, other in enumerate(steps)
                 if at not in chosen and number in other and own.like(other[number])
             ]
-            if not peers:
-                is_all &= number == _BEFORE
-                continue
-            is_changed = True
-            for kind, of_kind in rows.items():
-                span = "tasks" if kind in _OF_TASKS else "syncs"
-                mine = of_kind[getattr(own, span)]
-                theirs = np.stack([of_kind[getattr(peer, span)] for peer in peers])
-                known = np.where(theirs >= 0, replay.weights[theirs], _FREE_NS)
-                usual = np.sort(known, axis=0)[(len(peers) - 1) // 2 : len(peers) // 2 + 1]
-                has = mine >= 0
-                weights[mine[has]] = _middle(usual)[has]
-    return (weights, is_all) if is_changed else None
+            if peers:
+                _change(replay, weights, rows, own, peers)
+            elif number not in (_BEFORE, *last):
+                return None
+    return weights
+
+
+def _change(
+    replay: Replay,
+    weights: Int64s,
+    rows: Mapping[Kind, Int64s],
+    own: _Step,
+    peers: Sequence[_Step],
+) -> None:
+    """Give one step the weights of the median of its peers."""
+    for kind, of_kind in rows.items():
+        span = "tasks" if kind in _OF_TASKS else "syncs"
+        mine = of_kind[getattr(own, span)]
+        theirs = np.stack([of_kind[getattr(peer, span)] for peer in peers])
+        known = np.where(theirs >= 0, replay.weights[theirs], FREE_NS)
+        usual = np.sort(known, axis=0)[(len(peers) - 1) // 2 : len(peers) // 2 + 1]
+        has = mine >= 0
+        weights[mine[has]] = _middle(usual)[has]
 
 
 def _middle(usual: Int64s) -> Int64s:
     """Return the mean of one or two rows; of two, one of which is free, the lower."""
     low, high = usual[0], usual[-1]
-    found: Int64s = np.where(low == _FREE_NS, low, low + (high - low) // 2)
+    found: Int64s = np.where(low == FREE_NS, low, low + (high - low) // 2)
     return found
 
 
@@ -99,10 +109,11 @@ def _steps_of(
     """Yield the steps of a device by their number, and what is before them."""
     chain, first = replay.chains[device_place], int(replay.firsts[device_place])
     starts = device.tasks["start_ns"].to_numpy()
+    is_call = chain.call >= 0
     begun: list[tuple[int, int | str | None]] = [
-        (int(at[0]), step.step)
+        (at, step.step)
         for step in device.steps
-        if step.times and (at := np.flatnonzero(starts == step.times.start_ns)).size
+        if step.times and (at := task_at(starts, is_call, step.times.start_ns)) is not None
     ]
     if begun and begun[0][0]:
         begun.insert(0, (0, _BEFORE))

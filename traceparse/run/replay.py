@@ -118,7 +118,7 @@ def _replay(edges: Edges, calls: CallTasks) -> Replay:
     weights[held] += apart[targets[held]]
     early = asked > recorded[targets]
     weights[early] = (recorded[targets] - recorded[sources])[early]
-    odd = np.isin(kinds[held], (Kind.STREAM, Kind.CROSS))
+    odd = np.isin(kinds[held], (Kind.STREAM, Kind.CROSS, Kind.MAYBE))
     odd |= (kinds[held] == Kind.LAUNCH) & (apart[targets[held]] > _MOST_LATENCY_NS)
     late_ns = np.zeros(edges.start_ns.size, np.int64)
     late_ns[places[held[odd]]] = apart[targets[held[odd]]]

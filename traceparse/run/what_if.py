@@ -29,7 +29,7 @@ from traceparse.rank import DeviceDigest, Times
 from traceparse.run.across import Across
 from traceparse.run.edges import Kind
 from traceparse.run.graph import CyclicError
-from traceparse.run.peers import like_peers
+from traceparse.run.peers import FREE_NS, like_peers
 from traceparse.run.replay import Replay, replay_of
 from traceparse.run.stragglers import Straggler
 
@@ -150,6 +150,8 @@ class _Job:
         self._callers = np.flatnonzero(replay.instance >= 0)
         self._recorded_overlap = self._overlap(replay.recorded_ns, replay.weights)
         self._slowdown = self._slowdown_of()
+        self.has_unlike = False  # whether a straggler does what no other rank does
+        self.is_doubtful = False  # whether it is not known what waits, and that matters
 
     # -- changes
 
@@ -160,7 +162,8 @@ class _Job:
         for one in stragglers[:_MOST_STRAGGLERS]:
             if not one.is_serious or self._together is None:
                 continue
-            weights, _ = self._like_others([one])
+            weights = self._like_others([one])
+            self.has_unlike |= weights is None
             ranks = [self._together.ranks[device] for device in one.devices]
             lost_ns = one.finding["lost_ratio"] * step_ns
             yield self._row("straggler_median", weights, step_ns, lost_ns, ranks)
@@ -170,20 +173,18 @@ class _Job:
         is_doubtful = self.unexplained_ratio > _UNEXPLAINED
         if not stragglers or is_doubtful or self.uncertain_ratio > _MOST_UNCERTAIN:
             return False
-        weights, is_all = self._like_others(stragglers)
-        if weights is None or not is_all:
-            return False
-        return self._step_ns(weights) > (1 - _LEAST_WON) * step_ns
+        weights = self._like_others(stragglers)
+        return weights is not None and self._step_ns(weights) > (1 - _LEAST_WON) * step_ns
 
-    def _like_others(self, stragglers: Sequence[Straggler]) -> tuple[Int64s | None, bool]:
-        """Return weights with these like the others, and whether they are so in all steps."""
-        replay, weights, is_all = self._replay, self._replay.weights.copy(), True
+    def _like_others(self, stragglers: Sequence[Straggler]) -> Int64s | None:
+        """Return weights with these like the others, if there are others like them."""
+        replay, weights = self._replay, self._replay.weights.copy()
         late = [device for one in stragglers if one.link is None for device in one.devices]
         if late:
             found = like_peers(replay, self._devices, self._together, late)
             if found is None:
-                return None, False
-            weights, is_all = found
+                return None
+            weights = found
         for group in (group for one in stragglers if one.link for group in one.link.groups):
             rows = np.flatnonzero(
                 (replay.kind == Kind.TRANSFER)
@@ -191,7 +192,7 @@ class _Job:
             )
             transfer_ns = replay.transfer_ns[replay.place[rows]]
             weights[rows] -= transfer_ns - transfer_ns * group.usual_ns // group.median_ns
-        return weights, is_all
+        return weights
 
     def networks(self, losses: Losses, step_ns: float) -> Iterator[dict[str, Any]]:
         """Yield rows for faster networks."""
@@ -226,18 +227,30 @@ class _Job:
         lost_ns: float | None,
         ranks: Sequence[int | None] | None = None,
     ) -> dict[str, Any]:
-        found = None
+        between = None
         if weights is not None and self.uncertain_ratio <= _MOST_UNCERTAIN:
-            found = self._step_ns(weights)
+            between = self._between_ns(weights)
+        is_sure = between is not None and between[1] - between[0] <= _MOST_UNCERTAIN * step_ns
+        found = between[1] if between and is_sure else None
+        self.is_doubtful |= between is not None and not is_sure
         return {
             "change": change,
             "ranks": ranks,
             "step_ns": None if found is None else round(found),
+            "between_ns": between and [round(time_ns) for time_ns in between],
             "won_ratio": None if found is None else 1 - found / step_ns,
             "subtracted_step_ns": None if lost_ns is None else round(step_ns - lost_ns),
         }
 
     # -- replay
+
+    def _between_ns(self, weights: Int64s) -> tuple[float, float]:
+        """Return how long a step takes at least and at most, as it is not sure what waits."""
+        most = self._step_ns(weights)
+        maybe = self._replay.kind == Kind.MAYBE
+        if not maybe.any():
+            return most, most
+        return min(most, self._step_ns(np.where(maybe, FREE_NS, weights))), most
 
     def _step_ns(self, weights: Int64s) -> float:
         """Replay, until kernels are slowed for as long as collectives run beside them."""
@@ -341,6 +354,19 @@ def _about(job: _Job) -> Iterator[Note]:
             f"{job.uncertain_ratio:.1%} of a device's steps is in calls whose waiting nobody "
             f"can tell from transfer, so steps under other conditions are not known; give the "
             f"traces of all ranks",
+        )
+    if job.has_unlike:
+        yield Note(
+            "what_if_unlike",
+            "a rank that is waited for does other work than all others, so that nobody knows "
+            "how long its steps would take if it were like them",
+        )
+    if job.is_doubtful:
+        yield Note(
+            "what_if_doubtful",
+            "some steps under other conditions are known only to be between two times: all had "
+            "ended that computing or communication may have waited for, and the traces do not "
+            "tell which of them did",
         )
     if job.unexplained_ratio > _UNEXPLAINED:
         yield Note(
