@@ -174,7 +174,9 @@ class _Job:
         if not stragglers or is_doubtful or self.uncertain_ratio > _MOST_UNCERTAIN:
             return False
         weights = self._like_others(stragglers)
-        return weights is not None and self._step_ns(weights) > (1 - _LEAST_WON) * step_ns
+        if weights is None:
+            return False
+        return self._between_ns(weights)[0] > (1 - _LEAST_WON) * step_ns
 
     def _like_others(self, stragglers: Sequence[Straggler]) -> Int64s | None:
         """Return weights with these like the others, if there are others like them."""
