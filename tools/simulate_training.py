@@ -6,7 +6,7 @@ job write their programs with the same shape; where a rank is in its groups tell
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -153,29 +153,7 @@ def data_parallel(host: Writer, shape: Shape, world: Group, *, stream: int = 20)
 
 def fully_sharded(host: Writer, shape: Shape, gather: Group, scatter: Group) -> None:
     """Gather each layer's weights one layer ahead, and scatter its gradients, as FSDP does."""
-    warm_up(host)
-    order = [*range(shape.layers), *reversed(range(shape.layers))]
-    for number in range(shape.steps):
-        with step(host, shape, number):
-            saved: list[Saved] = []
-            host.collective(gather, "_allgather_base", _shard(shape, gather), 22)
-            for place, layer in enumerate(order):
-                is_forward = place < shape.layers
-                if place == shape.layers:
-                    begin = loss(host, shape)
-                    with host.on_thread("autograd"):
-                        loss_backward(host, shape, begin)
-                with host.on_thread("main" if is_forward else "autograd"):
-                    host.wait(COMPUTE_STREAM, 22)
-                    if place + 1 < len(order):
-                        host.collective(gather, "_allgather_base", _shard(shape, gather), 22)
-                    if is_forward:
-                        saved.append(forward_layer(host, shape))
-                    else:
-                        backward_layer(host, shape, saved[layer])
-                        kind = "_reduce_scatter_base"
-                        host.collective(scatter, kind, _shard(shape, scatter), 24)
-            host.wait(COMPUTE_STREAM, 24)
+    _sharded(host, shape, scatter, lambda num: _in_turn(host, shape, gather, num))
 
 
 def prefetched(host: Writer, shape: Shape, gather: Group, scatter: Group) -> None:
@@ -183,12 +161,20 @@ def prefetched(host: Writer, shape: Shape, gather: Group, scatter: Group) -> Non
 
     So what is waited for is not the last on its stream: an event was recorded behind it.
     """
+    _sharded(host, shape, scatter, lambda num: _ahead(host, shape, gather, num))
+
+
+def _sharded(
+    host: Writer, shape: Shape, scatter: Group, weights: Callable[[int], Iterator[None]]
+) -> None:
+    """Train with ``weights`` that are there, of so many layers, whenever one more is asked."""
     warm_up(host)
     order = [*range(shape.layers), *reversed(range(shape.layers))]
     for number in range(shape.steps):
         with step(host, shape, number):
             saved: list[Saved] = []
-            gathered = [_gather(host, shape, gather)]
+            ready = weights(len(order))
+            next(ready)
             for place, layer in enumerate(order):
                 is_forward = place < shape.layers
                 if place == shape.layers:
@@ -196,9 +182,7 @@ def prefetched(host: Writer, shape: Shape, gather: Group, scatter: Group) -> Non
                     with host.on_thread("autograd"):
                         loss_backward(host, shape, begin)
                 with host.on_thread("main" if is_forward else "autograd"):
-                    if place + 1 < len(order):
-                        gathered.append(_gather(host, shape, gather))
-                    host.wait_for(COMPUTE_STREAM, gathered[place])
+                    next(ready)
                     if is_forward:
                         saved.append(forward_layer(host, shape))
                     else:
@@ -206,6 +190,28 @@ def prefetched(host: Writer, shape: Shape, gather: Group, scatter: Group) -> Non
                         kind = "_reduce_scatter_base"
                         host.collective(scatter, kind, _shard(shape, scatter), 24)
             host.wait(COMPUTE_STREAM, 24)
+
+
+def _in_turn(host: Writer, shape: Shape, group: Group, num: int) -> Iterator[None]:
+    """Begin to gather the first weights; then wait for each, and gather the next."""
+    for _ in range(num):
+        host.collective(group, "_allgather_base", _shard(shape, group), 22)
+        yield
+        host.wait(COMPUTE_STREAM, 22)
+    yield
+
+
+def _ahead(host: Writer, shape: Shape, group: Group, num: int) -> Iterator[None]:
+    """Begin to gather the first weights; then gather the next, and wait for each."""
+    gathered = _gather(host, shape, group)
+    for _ in range(num - 1):
+        yield
+        following = _gather(host, shape, group)
+        host.wait_for(COMPUTE_STREAM, gathered)
+        gathered = following
+    yield
+    host.wait_for(COMPUTE_STREAM, gathered)
+    yield
 
 
 def _gather(host: Writer, shape: Shape, group: Group) -> int:

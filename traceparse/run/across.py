@@ -61,16 +61,20 @@ class Across:
             return None
         return self.exposures[device].within(times.start_ns, times.end_ns)
 
+    @property
+    def kinds(self) -> Int64s:
+        """A row an instance: its collective, data type, size and number of ranks."""
+        calls, first = self.calls, self.instances.first_call
+        keys = (calls.collectives, calls.dtypes, calls.message_bytes)
+        return np.column_stack([*(key[first] for key in keys), self.instances.num_members])
+
     def usual_transfer_ns(self) -> Int64s:
         """Return how long each instance transfers; ``NOTHING`` if that cannot be told.
 
         Of those that cannot be split it is the lower median of those alike that can: of the
         same collective, data type, size and number of ranks.
         """
-        calls, first = self.calls, self.instances.first_call
-        keys = (calls.collectives, calls.dtypes, calls.message_bytes)
-        kinds = [*(key[first].astype(np.int64) for key in keys), self.instances.num_members]
-        _, kind = np.unique(np.stack(kinds), axis=1, return_inverse=True)
+        _, kind = np.unique(self.kinds, axis=0, return_inverse=True)
         kind = kind.reshape(-1)
         split = np.flatnonzero(self.instances.is_split)
         order = split[np.lexsort([self.instances.transfer_ns[split], kind[split]])]

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from traceparse.intervals import Int64s
 from traceparse.rank import NEVER, DeviceDigest
+from traceparse.run.across import Across
 from traceparse.run.awaited import Awaited, Lane, Waiting, awaited
-from traceparse.run.clock import Clock
 
 __all__ = [
     "Chain",
@@ -76,11 +76,11 @@ class Chain:
         return self.start_ns.size
 
 
-def chain_of(device: DeviceDigest, place: int, clock: Clock | None, base_ns: int) -> Chain:
+def chain_of(device: DeviceDigest, place: int, together: Across | None, base_ns: int) -> Chain:
     """Return the tasks of a device, times counted from ``base_ns`` of the common clock."""
 
     def aligned(times_ns: Int64s) -> Int64s:
-        known = None if clock is None else clock.aligned(place, times_ns)
+        known = together.clock.aligned(place, times_ns) if together else None
         moved = (times_ns if known is None else known) - base_ns
         return np.where(times_ns == NEVER, NEVER, moved)
 
@@ -94,20 +94,20 @@ def chain_of(device: DeviceDigest, place: int, clock: Clock | None, base_ns: int
     order = np.argsort(ends, kind="stable")
     return Chain(
         **columns,
-        kind=_kinds(device, columns["call"]),
+        kind=_kinds(together, place, columns["call"]),
         sync_start_ns=aligned(starts[order]),
         sync_end_ns=aligned(ends[order]),
         is_host=device.device == "cpu",
     )
 
 
-def _kinds(device: DeviceDigest, calls: Int64s) -> Int64s:
-    """Return a number of each task's collective, -1 for what is no call."""
-    names = device.calls["collective"].to_pylist()
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    of_call = np.array([numbers[name] for name in names] + [-1])  # the last: of no call
-    found: Int64s = of_call[calls]
-    return found
+def _kinds(together: Across | None, place: int, call: Int64s) -> Int64s:
+    """Return the number of each task's collective, -1 for what is no call."""
+    if together is None:
+        return np.full(call.size, -1)
+    calls = together.calls
+    first = np.searchsorted(calls.devices, place)
+    return np.where(call >= 0, calls.collectives[first + call], -1)
 
 
 def follows(chain: Chain) -> Edges:
@@ -137,7 +137,10 @@ class Dependencies(NamedTuple):
 
 def dependencies(chain: Chain) -> Dependencies:
     """Return which tasks wait for tasks of other streams."""
-    return Dependencies.of([_calls(chain), *_told(chain), _at_once(chain)])
+    before, after = follows(chain)
+    free_ns = np.full(chain.num, NEVER)  # when its own stream was
+    free_ns[after] = chain.end_ns[before]
+    return Dependencies.of([_calls(chain, free_ns), *_told(chain), _at_once(chain, free_ns)])
 
 
 def task_at(starts_ns: Int64s, is_call: Bools, at_ns: int) -> int | None:
@@ -146,7 +149,7 @@ def task_at(starts_ns: Int64s, is_call: Bools, at_ns: int) -> int | None:
     return None if not found.size else int(found[np.argmin(is_call[found])])
 
 
-def _calls(chain: Chain) -> Dependencies:
+def _calls(chain: Chain, free_ns: Int64s) -> Dependencies:
     """Let each call wait for what was computed before it.
 
     In a graph nothing says so, but that the call begins as soon as that has ended, and its own
@@ -157,9 +160,6 @@ def _calls(chain: Chain) -> Dependencies:
     done = (before >= 0) & (chain.end_ns[before] <= chain.start_ns[calls])
     before, calls = before[done], calls[done]
     in_graph = chain.launched_ns[before] == chain.launched_ns[calls]
-    free_ns = np.full(chain.num, NEVER)
-    previous, following = follows(chain)
-    free_ns[following] = chain.end_ns[previous]
     ended_ns = chain.end_ns[before]
     is_held = chain.start_ns[calls] - ended_ns <= _AT_ONCE_NS
     is_held &= ended_ns > free_ns[calls]
@@ -236,16 +236,14 @@ def _streams(values: Int64s) -> Int64s:
     return found[np.sort(np.argsort(-nums, kind="stable")[:_MOST_STREAMS])]
 
 
-def _at_once(chain: Chain) -> Dependencies:
+def _at_once(chain: Chain, free_ns: Int64s) -> Dependencies:
     """Let tasks wait for calls right after which they begin, if nothing else holds them up."""
     calls = np.flatnonzero(chain.call >= 0)
     calls = calls[np.argsort(chain.end_ns[calls], kind="stable")]
     others = np.flatnonzero(chain.call < 0)
     if not calls.size or chain.is_host:
         return Dependencies(calls[:0], calls[:0], np.zeros(0, np.bool_))
-    before, after = follows(chain)
-    held_ns = chain.ready_ns.copy()
-    held_ns[after] = np.maximum(held_ns[after], chain.end_ns[before])
+    held_ns = np.maximum(chain.ready_ns, free_ns)
     begins = chain.start_ns[others]
     at = np.searchsorted(chain.end_ns[calls], begins, "right") - 1
     ended_ns = np.where(at >= 0, chain.end_ns[calls[at]], NEVER)

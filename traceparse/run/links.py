@@ -86,12 +86,7 @@ def _groups(together: Across) -> Iterator[SlowGroup]:
     usable &= (calls.message_bytes[first] != NOTHING) & ~calls.is_partial[first]
     rows = np.flatnonzero(usable)
     call = first[rows]
-    kind = np.column_stack(
-        [
-            *(calls.collectives[call], calls.dtypes[call], calls.message_bytes[call]),
-            instances.num_ranks[rows],
-        ]
-    )
+    kind = together.kinds[rows]
     of_kind: dict[tuple[int, ...], dict[int, list[int]]] = defaultdict(
         lambda: defaultdict(list)
     )

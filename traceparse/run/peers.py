@@ -6,7 +6,7 @@ collectives in it, in the same order between as many tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from traceparse.run.chains import task_at
 from traceparse.run.edges import Kind
 from traceparse.run.replay import Replay
 
-__all__ = ["FREE_NS", "like_peers"]
+__all__ = ["FREE_NS", "Peers"]
 
 _OF_TASKS = (Kind.STREAM, Kind.LAUNCH, Kind.LATE, Kind.WORK)
 _OF_HOSTS = (Kind.HOST, Kind.SYNC)
@@ -39,52 +39,51 @@ class _Step:
         return self.likeness == other.likeness and own == other.syncs.stop - other.syncs.start
 
 
-def like_peers(
-    replay: Replay,
-    devices: Sequence[DeviceDigest],
-    together: Across | None,
-    chosen: Sequence[int],
-) -> Int64s | None:
-    """Return the weights of a replay in which these devices are like the median of the others.
+class Peers:
+    """The steps of all devices, and which of them do the same."""
 
-    ``None`` if in any step but the last, which may be cut short, no other device does the same.
-    """
-    steps = [
-        dict(_steps_of(replay, device, place, together)) for place, device in enumerate(devices)
-    ]
-    weights = replay.weights.copy()
-    rows = {kind: _rows(replay, kind) for kind in (*_OF_TASKS, *_OF_HOSTS)}
-    for place in chosen:
-        last = [number for number in steps[place] if number != _BEFORE][1:][-1:]
-        for number, own in steps[place].items():
-            peers = [
-                other[number]
-                for at, other in enumerate(steps)
-                if at not in chosen and number in other and own.like(other[number])
-            ]
-            if peers:
-                _change(replay, weights, rows, own, peers)
-            elif number not in (_BEFORE, *last):
-                return None
-    return weights
+    def __init__(
+        self, replay: Replay, devices: Sequence[DeviceDigest], together: Across | None
+    ) -> None:
+        self._replay = replay
+        self._steps = [
+            dict(_steps_of(replay, device, place, together))
+            for place, device in enumerate(devices)
+        ]
+        self._rows = {kind: _rows(replay, kind) for kind in (*_OF_TASKS, *_OF_HOSTS)}
 
+    def like_others(self, chosen: Sequence[int]) -> Int64s | None:
+        """Return the weights of the replay with these devices like the median of the others.
 
-def _change(
-    replay: Replay,
-    weights: Int64s,
-    rows: Mapping[Kind, Int64s],
-    own: _Step,
-    peers: Sequence[_Step],
-) -> None:
-    """Give one step the weights of the median of its peers."""
-    for kind, of_kind in rows.items():
-        span = "tasks" if kind in _OF_TASKS else "syncs"
-        mine = of_kind[getattr(own, span)]
-        theirs = np.stack([of_kind[getattr(peer, span)] for peer in peers])
-        known = np.where(theirs >= 0, replay.weights[theirs], FREE_NS)
-        usual = np.sort(known, axis=0)[(len(peers) - 1) // 2 : len(peers) // 2 + 1]
-        has = mine >= 0
-        weights[mine[has]] = _middle(usual)[has]
+        ``None`` if in any step but the last, which may be cut short, no other device does the
+        same.
+        """
+        weights = self._replay.weights.copy()
+        for place in chosen:
+            steps = self._steps[place]
+            last = [number for number in steps if number != _BEFORE][1:][-1:]
+            for number, own in steps.items():
+                peers = [
+                    other[number]
+                    for at, other in enumerate(self._steps)
+                    if at not in chosen and number in other and own.like(other[number])
+                ]
+                if peers:
+                    self._change(weights, own, peers)
+                elif number not in (_BEFORE, *last):
+                    return None
+        return weights
+
+    def _change(self, weights: Int64s, own: _Step, peers: Sequence[_Step]) -> None:
+        """Give one step the weights of the median of its peers."""
+        for kind, rows in self._rows.items():
+            span = "tasks" if kind in _OF_TASKS else "syncs"
+            mine = rows[getattr(own, span)]
+            theirs = np.stack([rows[getattr(peer, span)] for peer in peers])
+            known = np.where(theirs >= 0, self._replay.weights[theirs], FREE_NS)
+            usual = np.sort(known, axis=0)[(len(peers) - 1) // 2 : len(peers) // 2 + 1]
+            has = mine >= 0
+            weights[mine[has]] = _middle(usual)[has]
 
 
 def _middle(usual: Int64s) -> Int64s:
@@ -138,15 +137,5 @@ def _likeness(replay: Replay, together: Across | None, tasks: slice) -> Int64s:
     found = np.full((instance.size, 4), -1)
     rows = np.flatnonzero(instance >= 0)
     if together is not None and rows.size:
-        first = together.instances.first_call[instance[rows]]
-        calls = together.calls
-        found[rows] = np.stack(
-            [
-                calls.collectives[first],
-                calls.dtypes[first],
-                calls.message_bytes[first],
-                together.instances.num_members[instance[rows]],
-            ],
-            axis=1,
-        )
+        found[rows] = together.kinds[instance[rows]]
     return found

@@ -66,8 +66,12 @@ class Replay:
 
     def step_ns(self, instants: Int64s) -> float:
         """Return the mean of the device-steps that count, given when everything happens."""
-        spans = instants[self.finishes] - instants[self.begins]
-        return float(spans.mean())
+        return float(self.spans_ns(instants).mean())
+
+    def spans_ns(self, instants: Int64s) -> Int64s:
+        """Return how long each of them takes."""
+        found: Int64s = instants[self.finishes] - instants[self.begins]
+        return found
 
 
 def replay_of(
@@ -89,9 +93,8 @@ def replay_of(
     base_ns = min(device.window.start_ns for device in devices)
     if max(device.window.end_ns for device in devices) - base_ns > _LONGEST_NS:
         return None
-    clock = together.clock if together else None
     chains = tuple(
-        chain_of(device, place, clock, base_ns) for place, device in enumerate(devices)
+        chain_of(device, place, together, base_ns) for place, device in enumerate(devices)
     )
     edges = Edges(chains)
     calls = calls_of(chains, devices, together)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -29,7 +30,7 @@ from traceparse.rank import DeviceDigest, Times
 from traceparse.run.across import Across
 from traceparse.run.edges import Kind
 from traceparse.run.graph import CyclicError
-from traceparse.run.peers import FREE_NS, like_peers
+from traceparse.run.peers import FREE_NS, Peers
 from traceparse.run.replay import Replay, replay_of
 from traceparse.run.stragglers import Straggler
 
@@ -142,7 +143,7 @@ class _Job:
         self._device = np.repeat(np.arange(sizes.size), sizes)
         self.is_counted = self._are_counted()
         self.uncertain_ratio = self._uncertain_ratio()
-        spans_ns = replay.recorded_ns[replay.finishes] - replay.recorded_ns[replay.begins]
+        spans_ns = replay.spans_ns(replay.recorded_ns)
         unexplained_ns = replay.unexplained_ns[self.is_counted].sum()
         self.unexplained_ratio = float(unexplained_ns / max(int(spans_ns.sum()), 1))
         self._work = np.flatnonzero(replay.kind == Kind.WORK)
@@ -178,12 +179,16 @@ class _Job:
             return False
         return self._between_ns(weights)[0] > (1 - _LEAST_WON) * step_ns
 
+    @cached_property
+    def _peers(self) -> Peers:
+        return Peers(self._replay, self._devices, self._together)
+
     def _like_others(self, stragglers: Sequence[Straggler]) -> Int64s | None:
         """Return weights with these like the others, if there are others like them."""
         replay, weights = self._replay, self._replay.weights.copy()
         late = [device for one in stragglers if one.link is None for device in one.devices]
         if late:
-            found = like_peers(replay, self._devices, self._together, late)
+            found = self._peers.like_others(late)
             if found is None:
                 return None
             weights = found
@@ -343,7 +348,7 @@ class _Job:
             np.where(replay.is_known[tasks], lasts - replay.transfer_ns[tasks], lasts),
             len(self._devices),
         )
-        spans = replay.recorded_ns[replay.finishes] - replay.recorded_ns[replay.begins]
+        spans = replay.spans_ns(replay.recorded_ns)
         owner = self._device[self._owner_of_steps()]
         whole = np.bincount(owner, spans, len(self._devices))
         return float(np.max(unknown / np.maximum(whole, 1)))
