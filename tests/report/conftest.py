@@ -154,6 +154,14 @@ class Factory:
         return self.report(devices, **fields)
 
 
+@pytest.fixture(autouse=True)
+def _ordinary_terminal(monkeypatch):
+    """The same terminal whoever runs the tests."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS", "LINES", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def make() -> Factory:
     """The factory."""

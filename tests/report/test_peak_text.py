@@ -19,14 +19,6 @@ from traceparse.report.terminal_peak import render_findings, render_peak
 from traceparse.report.words import term_of
 
 
-@pytest.fixture(autouse=True)
-def _ordinary_terminal(monkeypatch):
-    """The same terminal whoever runs the tests."""
-    monkeypatch.setenv("TERM", "xterm-256color")
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS", "LINES", "TTY_COMPATIBLE"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def test_the_section_at_80_columns(used):
     # no formatter touches this: it is the picture that people see
     expected = """\

@@ -19,14 +19,6 @@ from traceparse.run import Report
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-@pytest.fixture(autouse=True)
-def _ordinary_terminal(monkeypatch):
-    """The same terminal whoever runs the tests."""
-    monkeypatch.setenv("TERM", "xterm-256color")
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS", "LINES", "TTY_COMPATIBLE"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def drawn(draw, report: Report, width: int = 100, **options) -> str:
     """What is printed, without colors."""
     file = io.StringIO()
