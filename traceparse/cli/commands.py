@@ -9,6 +9,7 @@ import typer
 from traceparse import __version__
 from traceparse.cli.accelerators import accelerators
 from traceparse.cli.analyze import analyze
+from traceparse.cli.capture import capture
 from traceparse.cli.demo import demo
 from traceparse.cli.mfu import mfu
 from traceparse.cli.scaling import scaling
@@ -44,6 +45,8 @@ def traceparse(
 
 
 app.command()(analyze)
+# What follows the first word that is none of ours belongs to the command that is run.
+app.command(context_settings={"allow_interspersed_args": False})(capture)
 app.command()(demo)
 app.command()(scaling)
 app.command()(mfu)

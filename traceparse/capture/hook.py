@@ -1,0 +1,119 @@
+"""In each process of a command that ``traceparse capture`` runs: wait for torch, then capture.
+
+Loaded before anything of the job, so it imports next to nothing until torch is imported.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from traceparse.capture.environment import Told, told
+from traceparse.capture.functions import Named, after_import
+
+if TYPE_CHECKING:
+    from traceparse.capture.optimizers import Leader
+    from traceparse.capture.session import Session
+
+__all__ = ["install"]
+
+
+def install() -> None:
+    """Capture in this process, if its environment says so and it trains something."""
+    what = told(os.environ)
+    if what is None:
+        return
+    following = Following(what)
+    if what.step_on is not None:
+        following.follow_function(Named(what.step_on))
+    # torch.optim.optimizer is imported by torch itself, last of all.
+    after_import("torch.optim.optimizer", following.follow_optimizers)
+
+
+class Following:
+    """A capture in a process that knows nothing of it."""
+
+    def __init__(self, what: Told) -> None:
+        self._what = what
+        self._session: Session | None = None
+        self._leader: Leader | None = None
+        self._function: Named | None = None
+
+    def follow_function(self, function: Named) -> None:
+        """End steps where a function returns, as soon as there is such a function."""
+        self._function = function
+        if function.module != "__main__":
+            after_import(function.module, self._find_function)
+
+    def follow_optimizers(self) -> None:
+        """End steps where optimizers have stepped, or notice at least that there are some."""
+        from traceparse.capture.optimizers import OPTIMIZERS, Leader
+
+        self._leader = Leader()
+        OPTIMIZERS.listen(self._stepped, on_made=self._begin_early)
+
+    def _find_function(self) -> None:
+        assert self._function is not None
+        if self._function.call_after(self._step):
+            self._begin()
+
+    def _begin_early(self) -> None:
+        """Begin with the first optimizer that is made: what precedes is no training yet."""
+        if self._function is None:
+            self._begin()
+        else:
+            self._find_function()  # by now the main module has most of its functions
+
+    def _begin(self) -> Session:
+        if self._session is None:
+            from traceparse.capture.asked import asked_for
+            from traceparse.capture.session import Session
+
+            what = self._what
+            first, last = what.steps
+            asked = asked_for(
+                what.directory,
+                steps=range(first, last + 1),
+                ranks=what.ranks,
+                step_on=what.step_on or "optimizer",
+                stacks=what.stacks,
+                memory=what.memory,
+                overwrite=what.overwrite,
+                with_host=what.with_host,
+                count_flop=what.count_flop,
+                facts={
+                    "model_flop_per_step": what.model_flop_per_step,
+                    "params": what.params,
+                    "tokens_per_step": what.tokens_per_step,
+                    "samples_per_step": what.samples_per_step,
+                },
+            )
+            self._session = Session(asked)
+            self._session.begin()
+            # Now and not before: what is registered last is called first, so that torch and
+            # its process groups are still there.
+            atexit.register(self._end)
+        return self._session
+
+    def _stepped(self, optimizer: object) -> None:
+        assert self._leader is not None
+        ends = self._leader.ends_step(optimizer)
+        if self._function is None and ends:
+            self._step()
+        elif self._function is not None and not self._function.is_found:
+            self._find_function()
+
+    def _step(self) -> None:
+        self._begin().step()
+
+    def _end(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        if self._function is not None and not self._function.is_found:
+            print(
+                f"traceparse: no step was counted: {self._what.step_on} was not found in this "
+                "process",
+                file=sys.stderr,
+            )

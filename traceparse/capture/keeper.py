@@ -1,0 +1,153 @@
+"""Keeps a trace that torch wrote: a process beside the job packs it and reads it back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from traceparse.capture.environment import without_capture
+from traceparse.capture.said import Said
+from traceparse.errors import CaptureError
+from traceparse.packing import facts_path, pack
+from traceparse.whole import whole, whole_new
+
+__all__ = ["Keeper", "raw_path", "write_facts"]
+
+_MODULE = "traceparse.engine.pack"  # by name only: nothing of the analysis is imported here
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """One trace on its way from ``raw`` to ``target``."""
+
+    raw: Path
+    target: Path
+    facts: Mapping[str, Any]
+    overwrite: bool
+    with_host: bool
+
+    def request(self) -> bytes:
+        """Return what the process beside the job is told."""
+        return json.dumps(
+            {
+                "raw": os.fspath(self.raw),
+                "target": os.fspath(self.target),
+                "facts": self.facts,
+                "overwrite": self.overwrite,
+                "with_host": self.with_host,
+            }
+        ).encode()
+
+
+class Keeper:
+    """The traces of one capture, and the processes that keep them."""
+
+    def __init__(self, said: Said) -> None:
+        self._said = said
+        self._running: list[tuple[Keeping, subprocess.Popen[bytes]]] = []
+        self.kept: dict[Path, dict[str, Any]] = {}  #: facts by trace
+
+    @property
+    def is_busy(self) -> bool:
+        """Is a trace still being kept?"""
+        return bool(self._running)
+
+    def keep(self, keeping: Keeping) -> None:
+        """Start to keep a trace; where no process can be started, do it here."""
+        try:
+            process = _started(keeping)
+        except OSError as error:
+            self._said.warn(
+                f"{keeping.target}: no process can be started beside the job "
+                f"({error.strerror}): the trace is packed by the job itself, and not read back"
+            )
+            self._keep_here(keeping)
+        else:
+            self._running.append((keeping, process))
+
+    def look(self) -> None:
+        """See, without waiting, which traces are kept by now, and say so."""
+        ended = [each for each in self._running if each[1].poll() is not None]
+        for each in ended:
+            self._running.remove(each)
+            self._conclude(*each)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until all traces are kept; longer than so many seconds they finish alone."""
+        for keeping, process in self._running:
+            try:
+                process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                self._said.warn(
+                    f"{keeping.target}: still being packed after {timeout_s:g} s; "
+                    "it goes on by itself, give it time before the machine is taken away"
+                )
+        self.look()
+
+    def _conclude(self, keeping: Keeping, process: subprocess.Popen[bytes]) -> None:
+        # What it says is shorter than a pipe is deep, so it could end without being read.
+        answer, _ = process.communicate()
+        try:
+            verdict = json.loads(answer)
+        except ValueError:
+            self._said.warn(
+                f"{keeping.target}: the process that packs the trace ended with status "
+                f"{process.returncode}: the job packs it itself, and it is not read back"
+            )
+            self._keep_here(keeping)
+            return
+        if "error" in verdict:
+            raise CaptureError(f"{verdict['error']}; what torch wrote is in {keeping.raw}")
+        for text in verdict["said"]:
+            self._said.warn(f"{keeping.target}: {text}")
+        self._is_kept(keeping, verdict["facts"])
+
+    def _keep_here(self, keeping: Keeping) -> None:
+        naming = whole if keeping.overwrite else whole_new
+        with naming(keeping.target) as packed:
+            pack(keeping.raw, packed, keeping.facts, with_host=keeping.with_host)
+        keeping.raw.unlink(missing_ok=True)
+        write_facts(keeping.target, keeping.facts)
+        self._is_kept(keeping, dict(keeping.facts))
+
+    def _is_kept(self, keeping: Keeping, facts: dict[str, Any]) -> None:
+        self.kept[keeping.target] = facts
+        size = keeping.target.stat().st_size
+        self._said.tell(f"{keeping.target}: kept, {size / 1e6:.1f} MB")
+
+
+def raw_path(target: Path) -> Path:
+    """Return where torch writes what becomes ``target``.
+
+    The process id keeps apart two processes that claim one rank.
+    """
+    return target.with_name(f".{target.name}.{os.getpid()}.raw")
+
+
+def write_facts(target: Path, facts: Mapping[str, Any]) -> None:
+    """Write the facts that belong to a trace."""
+    with whole(facts_path(target)) as file:
+        file.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def _started(keeping: Keeping) -> subprocess.Popen[bytes]:
+    # In a session of its own: what ends the job does not end it.
+    process = subprocess.Popen(  # noqa: S603 - our own module, with a Python that was told
+        [os.environ.get("TRACEPARSE_PYTHON") or sys.executable, "-m", _MODULE],
+        env=without_capture(os.environ),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    with process.stdin as told:
+        told.write(keeping.request())
+    process.stdin = None  # told all
+    return process

@@ -1,0 +1,224 @@
+"""What does the job train: how many parameters, of which type, on how much data a step?"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from traceparse.capture.said import Said
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+__all__ = ["Look", "is_compiled"]
+
+_MOST_MESHES = 16
+
+
+@dataclass
+class _Seen:
+    """What one model was given in the step."""
+
+    model: nn.Module
+    samples: int = 0
+    tokens: int = 0
+    autocast_dtype: str | None = None
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "autocast_dtype": self.autocast_dtype,
+            "samples_per_rank_step": self.samples or None,
+            "tokens_per_rank_step": self.tokens or None,
+        }
+
+
+class Look:
+    """A look at one step in which nothing is recorded.
+
+    The models are those that are called in it: ``model``, or else whatever modules there are
+    that no other module holds.
+    """
+
+    def __init__(self, said: Said, model: nn.Module | None = None) -> None:
+        self._said = said
+        self._given = model
+        self._seen: dict[int, _Seen] = {}
+        self._hooks: list[Any] = []
+        self._checkpoints = Checkpoints()
+
+    def begin(self) -> None:
+        """See from now on what the models are given."""
+        roots = [self._given] if self._given is not None else list(_roots())
+        # A module that compiles itself would compile the hook with it, or again because of it.
+        roots = [each for each in roots if getattr(each, "_compiled_call_impl", None) is None]
+        self._hooks = [
+            each.register_forward_pre_hook(self._see, with_kwargs=True) for each in roots
+        ]
+        if not is_compiled(roots):
+            self._checkpoints.watch()
+
+    def end(self) -> dict[str, Any]:
+        """Take the hooks away again, and return what was seen."""
+        hooks, self._hooks = self._hooks, []
+        for hook in hooks:
+            hook.remove()
+        self._checkpoints.leave()
+        models = [seen.model for seen in self._seen.values()]
+        if self._given is not None:
+            models = [self._given]
+        if not models:
+            return {}
+        facts = _parameters(models)
+        largest = max(models, key=lambda model: _parameters([model])["num_params"])
+        seen = self._seen.get(id(largest))
+        facts |= {
+            **(seen.facts() if seen else {}),
+            "checkpointing": self._checkpoints.seen or any(map(_is_checkpoint, _modules(models))),
+            "compiled": is_compiled(models),
+            "meshes": _meshes(models) or None,
+        }
+        return {name: value for name, value in facts.items() if value is not None}
+
+    def _see(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        seen = self._seen.setdefault(id(module), _Seen(module))
+        with self._said.training_goes_on("facts are missing (what the model is given)"):
+            _see_call(seen, args, kwargs)
+
+
+def _see_call(seen: _Seen, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    torch = import_module("torch")
+    if not torch.is_grad_enabled():
+        return  # an evaluation, or a model that teaches
+    inputs = [kwargs.get("input_ids"), *args, *kwargs.values()]
+    batch = next((each for each in inputs if _is_batch(torch, each)), None)
+    if batch is None:
+        return
+    seen.samples += batch.shape[0]
+    # Numbers of words stand in two dimensions, sample and position.
+    if batch.ndim == 2 and not batch.is_floating_point():
+        seen.tokens += batch.numel()
+    device = batch.device.type
+    if torch.is_autocast_enabled(device):
+        seen.autocast_dtype = _dtype_name(torch.get_autocast_dtype(device))
+
+
+class Checkpoints:
+    """Tells whether activations are checkpointed while it watches; torch does not count that."""
+
+    _REENTRANT, _OTHER = "CheckpointFunction", "_checkpoint_without_reentrant_generator"
+
+    def __init__(self) -> None:
+        self.seen = False
+        self._originals: dict[str, Any] = {}
+
+    def watch(self) -> None:
+        """Note every checkpoint from now on."""
+        checkpoint = import_module("torch.utils.checkpoint")
+        names = (self._REENTRANT, self._OTHER)
+        self._originals = {name: getattr(checkpoint, name) for name in names}
+        reentrant, other = self._originals.values()
+
+        def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+            @wraps(function)
+            def noting(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - torch's own
+                self.seen = True
+                return function(*args, **kwargs)
+
+            return noting
+
+        class Noting(reentrant):  # type: ignore[misc, valid-type]
+            apply = staticmethod(noted(reentrant.apply))
+
+        setattr(checkpoint, self._REENTRANT, Noting)
+        setattr(checkpoint, self._OTHER, noted(other))
+
+    def leave(self) -> None:
+        """Put back what was there."""
+        checkpoint = import_module("torch.utils.checkpoint")
+        for name, original in self._originals.items():
+            setattr(checkpoint, name, original)
+        self._originals = {}
+
+
+def _is_batch(torch: Any, value: object) -> bool:  # noqa: ANN401 - the module
+    return isinstance(value, torch.Tensor) and value.ndim > 0
+
+
+def _roots() -> Iterator[nn.Module]:
+    """Yield modules with parameters that no other module holds."""
+    module_type = import_module("torch").nn.Module
+    # By type and not by isinstance, which asks the objects themselves, and some answer oddly.
+    every = [each for each in gc.get_objects() if issubclass(type(each), module_type)]
+    held = {id(child) for each in every for child in each.__dict__.get("_modules", {}).values()}
+    for each in every:
+        if id(each) not in held and next(each.parameters(), None) is not None:
+            yield each
+
+
+def _modules(models: Iterable[nn.Module]) -> Iterator[nn.Module]:
+    for model in models:
+        yield from model.modules()
+
+
+def _parameters(models: Sequence[nn.Module]) -> dict[str, Any]:
+    """Count parameters, each once; of one that is spread over ranks, the whole."""
+    embedding_type = import_module("torch").nn.Embedding
+    every = {id(each): each for model in models for each in model.parameters()}
+    embedded = {
+        id(module.weight): module.weight
+        for module in _modules(models)
+        if isinstance(module, embedding_type)
+    }
+    dtypes: Counter[str] = Counter()
+    for each in every.values():
+        dtypes[_dtype_name(each.dtype)] += _size(each)
+    return {
+        "num_params": sum(map(_size, every.values())),
+        "num_trainable_params": sum(_size(each) for each in every.values() if each.requires_grad),
+        "num_embedding_params": sum(map(_size, embedded.values())),
+        "param_dtypes": dict(dtypes),
+    }
+
+
+def _size(param: Tensor) -> int:
+    # FSDP of torch 1 flattens parameters; what it holds here is a part of one.
+    whole = getattr(param, "_unpadded_unsharded_size", None)
+    return int(whole.numel() if whole is not None else param.numel())
+
+
+def _dtype_name(dtype: object) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _is_checkpoint(module: nn.Module) -> bool:
+    wrappers = sys.modules.get("torch.distributed.algorithms._checkpoint.checkpoint_wrapper")
+    if wrappers is not None and isinstance(module, wrappers.CheckpointWrapper):
+        return True
+    return getattr(module, "gradient_checkpointing", False) is True
+
+
+def is_compiled(models: Sequence[nn.Module]) -> bool:
+    """Did torch.compile make anything that runs?"""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    if dynamo is not None and dynamo.counters["frames"]["ok"]:
+        return True
+    return any(getattr(each, "_compiled_call_impl", None) for each in _modules(models))
+
+
+def _meshes(models: Sequence[nn.Module]) -> list[dict[str, Any]]:
+    """Return the meshes that parameters are spread over, each once."""
+    found: dict[str, dict[str, Any]] = {}
+    for model in models:
+        for param in model.parameters():
+            mesh = getattr(param, "device_mesh", None)
+            if mesh is not None and len(found) < _MOST_MESHES:
+                names = list(mesh.mesh_dim_names or ())
+                one = {"names": names, "shape": list(mesh.mesh.shape)}
+                found.setdefault(repr(one), one)
+    return list(found.values())

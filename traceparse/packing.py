@@ -1,0 +1,106 @@
+"""From the file that torch wrote to the one that is kept: facts in, names of hosts out, gzip.
+
+torch replaces every backslash in metadata by a slash, so that a quote in it breaks the file;
+what is put into the file here stays what it was.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+__all__ = ["facts_path", "pack", "trace_name"]
+
+_BLOCK = 1 << 20
+_EVENTS = b'"traceEvents"'
+_LONGEST_HEAD = 1 << 24  # of a header, with the ranks of all process groups
+_TAIL_BYTES = 16_384  # the last event and the "traceName" behind it, a path of 4096 at most
+_EVENT = b'"ph": "'
+_HOST = re.compile(rb'\n[ \t]*"host_name": "[^\n]*",(?=\n)')
+_TRACE_NAME = re.compile(rb'"traceName": "[^\n]*"')
+
+
+def trace_name(rank: int) -> str:
+    """Return the file name of a rank's trace."""
+    return f"rank{rank}_trace.json.gz"
+
+
+def facts_path(trace: Path) -> Path:
+    """Return where the facts of the job are that belong to a trace of ours."""
+    return trace.with_name(trace.name.removesuffix("_trace.json.gz") + "_facts.json")
+
+
+def pack(raw: Path, packed: Path, facts: Mapping[str, Any], *, with_host: bool) -> int:
+    """Compress a trace, telling it the facts, and count its events.
+
+    ``facts`` go in under the key ``traceparse``. Without ``with_host``, the name of the host
+    and the path of the file are left out.
+
+    Raises
+    ------
+    OSError
+        A file cannot be read or written.
+    """
+    num_events = 0
+    with raw.open("rb") as source, _compressed(packed) as sink:
+        for block in _edited(source, facts, with_host=with_host):
+            num_events += block.count(_EVENT)
+            sink.write(block)
+    return num_events
+
+
+@contextmanager
+def _compressed(packed: Path) -> Iterator[BinaryIO]:
+    plain_name = packed.with_suffix("").name
+    with packed.open("wb") as file:
+        try:
+            from isal import igzip  # noqa: PLC0415 - not where only torch is installed
+        except ImportError:
+            with gzip.GzipFile(plain_name, "wb", 5, file, mtime=0) as sink:
+                yield sink  # type: ignore[misc]  # GzipFile writes as a file does
+        else:
+            with igzip.IGzipFile(plain_name, "wb", 3, file, mtime=0) as sink:
+                yield sink
+
+
+def _edited(source: BinaryIO, facts: Mapping[str, Any], *, with_host: bool) -> Iterator[bytes]:
+    """Yield the file in blocks of whole lines, its head and its tail rewritten."""
+    head = source.read(_BLOCK)
+    while _EVENTS not in head and len(head) < _LONGEST_HEAD:
+        block = source.read(_BLOCK)
+        if not block:
+            break
+        head += block
+    kept = _head(head, facts, with_host=with_host)
+    while block := source.read(_BLOCK):
+        kept += block
+        # never cut inside a line, nor inside the tail
+        cut = kept.rfind(b"\n", 0, max(0, len(kept) - _TAIL_BYTES)) + 1
+        if cut:
+            yield kept[:cut]
+            kept = kept[cut:]
+    if not with_host:
+        start = max(0, len(kept) - _TAIL_BYTES)
+        name = json.dumps(Path(source.name).name).encode()
+        kept = kept[:start] + _TRACE_NAME.sub(
+            lambda _: b'"traceName": ' + name, kept[start:]
+        )
+    yield kept
+
+
+def _head(head: bytes, facts: Mapping[str, Any], *, with_host: bool) -> bytes:
+    if not with_host:
+        end = head.find(_EVENTS)
+        end = len(head) if end < 0 else end
+        head = _HOST.sub(b"", head[:end]) + head[end:]
+    start = head.find(b"{") + 1
+    if not facts or not start:
+        return head
+    # in one line and in ASCII: then it can be read even where what follows is damaged
+    told = json.dumps({"traceparse": facts})[1:-1].encode()
+    return head[:start] + b"\n    " + told + b"," + head[start:]
