@@ -6,10 +6,9 @@ what is put into the file here stays what it was.
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -47,25 +46,28 @@ def pack(raw: Path, packed: Path, facts: Mapping[str, Any], *, with_host: bool) 
         A file cannot be read or written.
     """
     num_events = 0
-    with raw.open("rb") as source, _compressed(packed) as sink:
+    with raw.open("rb") as source, _compressed(packed) as write:
         for block in _edited(source, facts, with_host=with_host):
             num_events += block.count(_EVENT)
-            sink.write(block)
+            write(block)
     return num_events
 
 
 @contextmanager
-def _compressed(packed: Path) -> Iterator[BinaryIO]:
+def _compressed(packed: Path) -> Iterator[Callable[[bytes], object]]:
+    gzip: Any
+    try:
+        from isal import igzip as gzip  # noqa: PLC0415 - not where only torch is installed
+
+        level = 3
+    except ImportError:
+        import gzip  # noqa: PLC0415
+
+        level = 5
+    kind = getattr(gzip, "IGzipFile", None) or gzip.GzipFile
     plain_name = packed.with_suffix("").name
-    with packed.open("wb") as file:
-        try:
-            from isal import igzip  # noqa: PLC0415 - not where only torch is installed
-        except ImportError:
-            with gzip.GzipFile(plain_name, "wb", 5, file, mtime=0) as sink:
-                yield sink  # type: ignore[misc]  # GzipFile writes as a file does
-        else:
-            with igzip.IGzipFile(plain_name, "wb", 3, file, mtime=0) as sink:
-                yield sink
+    with packed.open("wb") as file, kind(plain_name, "wb", level, file, mtime=0) as sink:
+        yield sink.write
 
 
 def _edited(source: BinaryIO, facts: Mapping[str, Any], *, with_host: bool) -> Iterator[bytes]:
@@ -87,9 +89,7 @@ def _edited(source: BinaryIO, facts: Mapping[str, Any], *, with_host: bool) -> I
     if not with_host:
         start = max(0, len(kept) - _TAIL_BYTES)
         name = json.dumps(Path(source.name).name).encode()
-        kept = kept[:start] + _TRACE_NAME.sub(
-            lambda _: b'"traceName": ' + name, kept[start:]
-        )
+        kept = kept[:start] + _TRACE_NAME.sub(lambda _: b'"traceName": ' + name, kept[start:])
     yield kept
 
 

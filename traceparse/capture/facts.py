@@ -10,6 +10,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -33,7 +34,11 @@ def process_facts(said: Said, *, with_host: bool) -> dict[str, Any]:
         with said.training_goes_on(f"facts are missing ({gather.__name__.strip('_')})"):
             facts |= gather(torch)
     if with_host:
-        facts |= {"host_name": platform.node(), "command": sys.argv, "folder": os.getcwd()}
+        facts |= {
+            "host_name": platform.node(),
+            "command": sys.argv,
+            "folder": os.fspath(Path.cwd()),
+        }
     return {name: value for name, value in facts.items() if value is not None}
 
 

@@ -40,7 +40,7 @@ class Named:
         self._depth = 0
 
     def call_after(self, done: Callable[[], None]) -> bool:
-        """Call ``done`` whenever the function has returned; ``False`` if it is not there yet."""
+        """Call ``done`` whenever the function has returned; is there such a function yet?"""
         if self.is_found:
             return True
         holder: Any = sys.modules.get(self.module)

@@ -112,8 +112,7 @@ class Following:
         if self._session is not None:
             self._session.close()
         if self._function is not None and not self._function.is_found:
-            print(
+            sys.stderr.write(
                 f"traceparse: no step was counted: {self._what.step_on} was not found in this "
-                "process",
-                file=sys.stderr,
+                "process\n"
             )

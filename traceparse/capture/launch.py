@@ -11,8 +11,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from traceparse.capture.profiler import trace_name
 from traceparse.errors import CaptureError, MissingExtraError, UsageError
+from traceparse.packing import trace_name
 
 __all__ = ["run_demo"]
 

@@ -49,19 +49,19 @@ class Look:
         self._said = said
         self._given = model
         self._seen: dict[int, _Seen] = {}
+        self._roots: list[nn.Module] = []
         self._hooks: list[Any] = []
         self._checkpoints = Checkpoints()
 
     def begin(self) -> None:
         """See from now on what the models are given."""
-        roots = [self._given] if self._given is not None else list(_roots())
-        # A module that compiles itself would compile the hook with it, or again because of it.
-        roots = [each for each in roots if getattr(each, "_compiled_call_impl", None) is None]
+        self._roots = [self._given] if self._given is not None else list(_roots())
+        if is_compiled(self._roots):
+            return  # what is compiled may be compiled again because of a hook
         self._hooks = [
-            each.register_forward_pre_hook(self._see, with_kwargs=True) for each in roots
+            each.register_forward_pre_hook(self._see, with_kwargs=True) for each in self._roots
         ]
-        if not is_compiled(roots):
-            self._checkpoints.watch()
+        self._checkpoints.watch()
 
     def end(self) -> dict[str, Any]:
         """Take the hooks away again, and return what was seen."""
@@ -70,8 +70,8 @@ class Look:
             hook.remove()
         self._checkpoints.leave()
         models = [seen.model for seen in self._seen.values()]
-        if self._given is not None:
-            models = [self._given]
+        # Without a hook, all that could have been called.
+        models = models or [each for each in self._roots if _is_trained(each)]
         if not models:
             return {}
         facts = _parameters(models)
@@ -79,11 +79,16 @@ class Look:
         seen = self._seen.get(id(largest))
         facts |= {
             **(seen.facts() if seen else {}),
-            "checkpointing": self._checkpoints.seen or any(map(_is_checkpoint, _modules(models))),
+            "checkpointing": self._is_checkpointing(models),
             "compiled": is_compiled(models),
             "meshes": _meshes(models) or None,
         }
         return {name: value for name, value in facts.items() if value is not None}
+
+    def _is_checkpointing(self, models: Sequence[nn.Module]) -> bool | None:
+        if self._checkpoints.seen or any(map(_is_checkpoint, _modules(models))):
+            return True
+        return False if self._checkpoints.is_watching else None
 
     def _see(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         seen = self._seen.setdefault(id(module), _Seen(module))
@@ -109,16 +114,18 @@ def _see_call(seen: _Seen, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Non
 
 
 class Checkpoints:
-    """Tells whether activations are checkpointed while it watches; torch does not count that."""
+    """Tells whether activations are checkpointed while it watches."""
 
     _REENTRANT, _OTHER = "CheckpointFunction", "_checkpoint_without_reentrant_generator"
 
     def __init__(self) -> None:
         self.seen = False
+        self.is_watching = False  #: or has been
         self._originals: dict[str, Any] = {}
 
     def watch(self) -> None:
         """Note every checkpoint from now on."""
+        self.is_watching = True
         checkpoint = import_module("torch.utils.checkpoint")
         names = (self._REENTRANT, self._OTHER)
         self._originals = {name: getattr(checkpoint, name) for name in names}
@@ -161,6 +168,10 @@ def _roots() -> Iterator[nn.Module]:
             yield each
 
 
+def _is_trained(model: nn.Module) -> bool:
+    return any(param.requires_grad for param in model.parameters())
+
+
 def _modules(models: Iterable[nn.Module]) -> Iterator[nn.Module]:
     for model in models:
         yield from model.modules()
@@ -180,7 +191,9 @@ def _parameters(models: Sequence[nn.Module]) -> dict[str, Any]:
         dtypes[_dtype_name(each.dtype)] += _size(each)
     return {
         "num_params": sum(map(_size, every.values())),
-        "num_trainable_params": sum(_size(each) for each in every.values() if each.requires_grad),
+        "num_trainable_params": sum(
+            _size(each) for each in every.values() if each.requires_grad
+        ),
         "num_embedding_params": sum(map(_size, embedded.values())),
         "param_dtypes": dict(dtypes),
     }

@@ -31,7 +31,7 @@ class Leader:
         self._num_others = 0
 
     def ends_step(self, optimizer: object) -> bool:
-        """Does the job's step end with this step of an optimizer?"""
+        """Say whether the job's step ends with this step of an optimizer."""
         is_new = optimizer not in self._known
         self._known.add(optimizer)
         leader = self._leader() if self._leader is not None else None
@@ -91,8 +91,8 @@ class Optimizers:
         for each in _subclasses(optimizer_type):
             step = each.__dict__.get("step")
             # What torch has not hooked yet, it will hook through the above.
-            if getattr(step, "hooked", False) and not hasattr(step, _MARK):
-                each.step = self._counted(step)
+            if step is not None and hasattr(step, "hooked") and not hasattr(step, _MARK):
+                each.step = self._counted(step)  # type: ignore[attr-defined]
 
     def _tell_made(self) -> None:
         on_made, self._on_made = self._on_made, None
@@ -126,6 +126,7 @@ OPTIMIZERS = Optimizers()
 
 
 def _subclasses(kind: type) -> Iterator[type]:
+    each: type
     for each in kind.__subclasses__():
         yield each
         yield from _subclasses(each)

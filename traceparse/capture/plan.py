@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +46,7 @@ class Plan:
 
     @property
     def look_at(self) -> int | None:
-        """A step before the recorded ones, and not the one that makes ready; if there is one."""
+        """A step before those that are recorded and the one that makes ready, if any."""
         if self.steps is None:
             return 1 if self.do(0) is self.do(1) is self.do(2) is Do.NONE else None
         return self.steps[0] - 2 if self.steps[0] >= 2 else None
@@ -113,18 +112,14 @@ def ranks_of(ranks: Ranks) -> Callable[[int, Mapping[str, str]], bool]:
     return lambda rank, _environment: any(rank in some for some in wanted)
 
 
-def _numbers(ranks: Ranks) -> Sequence[range] | None:
+def _numbers(ranks: object) -> Sequence[range] | None:
     if isinstance(ranks, str):
         found = [_RUN.fullmatch(run) for run in ranks.split(",")]
         runs = [range(int(run[1]), int(run[2] or run[1]) + 1) for run in found if run]
         return runs if len(runs) == len(found) and all(runs) else None
-    if isinstance(ranks, int):
-        ranks = (ranks,)
-    if not isinstance(ranks, Iterable):
-        return None
-    each = list(ranks)
-    good = all(isinstance(rank, int) and rank >= 0 for rank in each)
-    return [range(rank, rank + 1) for rank in each] if each and good else None
+    each = list(ranks) if isinstance(ranks, Iterable) else [ranks]
+    runs = [range(rank, rank + 1) for rank in each if isinstance(rank, int) and rank >= 0]
+    return runs if runs and len(runs) == len(each) else None
 
 
 def _is_first_of_node(environment: Mapping[str, str]) -> bool:

@@ -165,7 +165,7 @@ class profile:  # noqa: N801 - called like a function, as torch.profiler.profile
             self._session.close()
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
-        """Capture each call of a function that trains; steps end when optimizers have stepped."""
+        """Capture each call of a function that trains; its optimizers tell the steps."""
         asked = asked_for(self._directory, step_on="optimizer", **self._options)
 
         @wraps(function)

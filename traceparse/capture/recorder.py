@@ -28,9 +28,7 @@ class Recorder:
     Every method may raise whatever torch raises, and ``CaptureError``.
     """
 
-    def __init__(
-        self, *, stacks: bool, memory: bool, give_way: Callable[[], None]
-    ) -> None:
+    def __init__(self, *, stacks: bool, memory: bool, give_way: Callable[[], None]) -> None:
         if RIVALS.is_busy:
             raise CaptureError(ANOTHER_RUNS)
         torch = import_module("torch")
@@ -71,7 +69,9 @@ class Recorder:
         with RIVALS.ours():
             self.is_recording = False
             if not self._torch.autograd._profiler_enabled():
-                raise CaptureError("another profiler took the place of ours: what it had is lost")
+                raise CaptureError(
+                    "another profiler took the place of ours: what it had is lost"
+                )
             self.device_stopped = bool(
                 self._session.use_device is not None
                 and getattr(self._torch.autograd, "_is_kineto_stopped", bool)()

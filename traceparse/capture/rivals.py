@@ -65,5 +65,3 @@ class Rivals:
 
 
 RIVALS = Rivals()
-
-

@@ -6,7 +6,7 @@ Nothing here reaches the training loop: whatever goes wrong ends the capture and
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,7 @@ class Session:
 
     @contextmanager
     def _or_give_up(self) -> Iterator[None]:
-        """Run a part of the capture; if it fails, say so and leave the job alone from then on."""
+        """Run a part of the capture; if it fails, say so and do nothing from then on."""
         with self._said.training_goes_on():
             try:
                 yield
@@ -109,7 +109,7 @@ class Session:
         recorder, self._recorder = self._recorder, None
         look, self._look = self._look, None
         counter, self._counter = self._counter, None
-        ends = [self._terminated.leave]
+        ends: list[Callable[[], object]] = [self._terminated.leave]
         ends += [recorder.abandon] if recorder is not None else []
         ends += [look.end] if look is not None else []
         ends += [counter.stop] if counter is not None else []
@@ -154,7 +154,7 @@ class Session:
         return plan.steps.stop if plan.look_at is None and plan.steps else plan.look_at
 
     def _is_wanted(self) -> bool:
-        """Does this rank record? Asked late, as it may not know its number at first."""
+        """Say whether this rank records: late, as it may not know its number at first."""
         wanted = self._asked.wants(self._rank(), os.environ)
         self.is_over = self.is_over or not wanted
         return wanted
@@ -290,8 +290,9 @@ class Session:
                 "before its step() was called: the trace has that step cut short or empty"
             )
         else:
+            step_on = self._asked.facts["step_on"]
             self._said.warn(
                 f"{self._asked.directory}: no trace was written: {asked} asked for, but the "
-                f"loop ended in step {self._step}; ask for earlier steps, and call step() once "
-                "a step"
+                f"loop ended in step {self._step}; ask for earlier steps (a step ends with "
+                f"{step_on})"
             )

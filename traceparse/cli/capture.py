@@ -32,7 +32,7 @@ def capture(
         str | None,
         typer.Option(
             metavar="MODULE:FUNCTION",
-            help="A step ends when this function returns, not when the optimizers have stepped.",
+            help="A step ends when this function returns, not when optimizers have stepped.",
         ),
     ] = None,
     ranks: Annotated[
@@ -105,7 +105,9 @@ def _say(out: Path, kept: list[Path], left: list[Path], steps: str) -> None:
     from traceparse.units import format_number_of
 
     for raw in left:
-        typer.echo(f"traceparse: {raw}: was not packed; as NAME.json it can be analyzed", err=True)
+        typer.echo(
+            f"traceparse: {raw}: was not packed; as NAME.json it can be analyzed", err=True
+        )
     if kept:
         typer.echo(
             f"traceparse: {out}: {format_number_of(len(kept), 'trace')}; "

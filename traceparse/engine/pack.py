@@ -43,7 +43,8 @@ def main() -> None:
         verdict = {"error": one_line(error)}
     # A job that has gone reads no verdict.
     with suppress(BrokenPipeError):
-        print(json.dumps(verdict), flush=True)
+        sys.stdout.write(json.dumps(verdict))
+        sys.stdout.flush()
 
 
 def keep(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import sys
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH120 - no pathlib: each process pays
+# Without pathlib, as every process of the job pays for what is imported here.
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 
 
 def _install() -> None:
@@ -22,10 +23,9 @@ def _install() -> None:
 
         install()
     except Exception as error:  # noqa: BLE001 - the job is worth more
-        print(
-            f"traceparse: nothing is captured in this process, it goes on: "
-            f"{type(error).__name__}: {error}",
-            file=sys.stderr,
+        sys.stderr.write(
+            "traceparse: nothing is captured in this process, it goes on: "
+            f"{type(error).__name__}: {error}\n"
         )
     finally:
         if home in sys.path:
@@ -34,7 +34,9 @@ def _install() -> None:
 
 def _load_the_next() -> None:
     sys.path[:] = [
-        folder for folder in sys.path if os.path.abspath(folder or ".") != _HERE  # noqa: PTH100
+        folder
+        for folder in sys.path
+        if os.path.abspath(folder or ".") != _HERE  # noqa: PTH100
     ]
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is not None and spec.loader is not None:
