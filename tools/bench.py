@@ -5,6 +5,7 @@ loading of one trace file, or of a large one made of several, prints a table and
 promised, and writes all samples as JSON. ``analyze``, ``cache``, ``memory``, ``scale`` and
 ``start`` do so for the whole command; ``all`` is what of each takes ten minutes together.
 ``across`` does so for simulated jobs of many ranks, which take minutes to simulate at first.
+``capture`` times a training job with capture and without; it needs torch.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.bench_across import across  # noqa: E402
+from tools.bench_capture import capture  # noqa: E402
 from tools.bench_child import ENGINES  # noqa: E402
 from tools.bench_facts import BenchError, default_traces, machine, versions  # noqa: E402
 from tools.bench_job import analyze, cache, start  # noqa: E402
@@ -70,6 +72,15 @@ def _across(wanted: argparse.Namespace) -> Outcome:
         ranks=wanted.ranks,
         gathered=wanted.gathered,
         layers=wanted.layers,
+        repeat=wanted.repeat,
+    )
+
+
+def _capture(wanted: argparse.Namespace) -> Outcome:
+    return capture(
+        num_steps=wanted.num_steps,
+        recorded=wanted.recorded,
+        hidden=wanted.hidden,
         repeat=wanted.repeat,
     )
 
@@ -154,7 +165,22 @@ def _parser() -> argparse.ArgumentParser:
         default=363,
         help="of the network (default: 363, 2,000 kernels a step)",
     )
-    command = commands.add_parser("all", help="all of these, in about ten minutes")
+    command = _command(
+        commands,
+        "capture",
+        "time a training job with capture and without",
+        _capture,
+        has_paths=False,
+    )
+    for name, default, what in (
+        ("--num-steps", 200, "how many steps the job trains"),
+        ("--recorded", 3, "how many of them are recorded"),
+        ("--hidden", 256, "how wide its network is"),
+    ):
+        command.add_argument(
+            name, type=_at_least_one, default=default, help=f"{what} (default: {default})"
+        )
+    command = commands.add_parser("all", help="the first six, in about ten minutes")
     _add_paths(command)
     return parser
 

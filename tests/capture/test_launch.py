@@ -50,7 +50,9 @@ def test_two_ranks_leave_two_whole_traces_that_communicate(tmp_path: Path) -> No
     traces = run_demo(out, ranks=2)
     assert traces == out / "traces"
     assert sorted(path.name for path in traces.iterdir()) == [
+        "rank0_facts.json",
         "rank0_trace.json.gz",
+        "rank1_facts.json",
         "rank1_trace.json.gz",
     ]
     for rank in range(2):
@@ -59,11 +61,15 @@ def test_two_ranks_leave_two_whole_traces_that_communicate(tmp_path: Path) -> No
         assert trace["distributedInfo"]["world_size"] == 2
         names = [event["name"] for event in trace["traceEvents"] if event["ph"] == "X"]
         assert sorted(name for name in names if name.startswith("ProfilerStep")) == [
-            f"ProfilerStep#{step}" for step in range(3, 7)
+            f"ProfilerStep#{step}" for step in range(6, 10)
         ]
         assert names.count("gloo:all_reduce") >= 4 * 2
+        facts = json.loads((traces / f"rank{rank}_facts.json").read_text())
+        assert facts["num_params"] == 1_647_488
+        assert facts["model_flop_per_rank_step"] == 3_573_547_008
+        assert trace["traceparse"]["rank"] == facts["rank"] == rank
     log = (out / "train.log").read_text()
-    assert log.startswith(f"traceparse demo runs: {sys.executable} -m torch.distributed.run ")
+    assert log.startswith(f"traceparse demo runs: {sys.executable} -m traceparse capture ")
     assert "Warning" not in log
 
 

@@ -1,6 +1,8 @@
-"""The training job of ``traceparse demo``: a small transformer on CPU ranks, under capture.
+"""The training job of ``traceparse demo``: a small transformer on CPU ranks.
 
-Run by torchrun: ``torchrun --nproc-per-node 2 -m traceparse.capture.demo_train --out traces``.
+It knows nothing of traceparse, as a training script does; ``traceparse capture`` runs it:
+``traceparse capture --out traces --steps 6-9 -- torchrun --nproc-per-node 2 -m
+traceparse.capture.demo_train``.
 """
 
 from __future__ import annotations
@@ -10,11 +12,8 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
-
-from traceparse.capture.profiler import profile
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -29,20 +28,14 @@ _BUCKET_MB = 1.0
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Train as the command line says, capturing the steps it names."""
+    """Train as the command line says."""
     parser = argparse.ArgumentParser(prog="traceparse.capture.demo_train", description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="directory of the traces")
-    parser.add_argument(
-        "--steps", type=int, nargs=2, default=(3, 6), help="first and last step to capture"
-    )
-    parser.add_argument("--num-steps", type=int, default=8, help="how many steps to train")
-    choice = parser.parse_args(words)
-    first, last = choice.steps
-    train(choice.out, steps=range(first, last + 1), num_steps=choice.num_steps)
+    parser.add_argument("--num-steps", type=int, default=24, help="how many steps to train")
+    train(num_steps=parser.parse_args(words).num_steps)
 
 
-def train(out: Path, *, steps: range, num_steps: int, seed: int = 0) -> list[float]:
-    """Train this rank's replica under capture, and return the loss of every step.
+def train(*, num_steps: int, seed: int = 0) -> list[float]:
+    """Train this rank's replica, and return the loss of every step.
 
     Which rank, of how many, and where the others are is in the environment, set by torchrun:
     ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``, ``MASTER_PORT``.
@@ -52,22 +45,16 @@ def train(out: Path, *, steps: range, num_steps: int, seed: int = 0) -> list[flo
     torch.manual_seed(seed)  # the same replica on every rank
     torch.distributed.init_process_group("gloo")
     try:
-        replica = build_model()
-        model = torch.nn.parallel.DistributedDataParallel(replica, bucket_cap_mb=_BUCKET_MB)
+        model = torch.nn.parallel.DistributedDataParallel(
+            build_model(), bucket_cap_mb=_BUCKET_MB
+        )
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
         # Other data on every rank.
         random = torch.Generator().manual_seed(seed + 1 + torch.distributed.get_rank())
         losses = []
-        with profile(
-            out,
-            steps=steps,
-            params=_num_params(replica),
-            tokens_per_step=_BATCH * _SEQ * torch.distributed.get_world_size(),
-        ) as prof:
-            for _ in range(num_steps):
-                tokens = torch.randint(_VOCAB, (_BATCH, _SEQ), generator=random)
-                losses.append(_train_step(torch, model, optimizer, tokens))
-                prof.step()
+        for _ in range(num_steps):
+            tokens = torch.randint(_VOCAB, (_BATCH, _SEQ), generator=random)
+            losses.append(_train_step(torch, model, optimizer, tokens))
         return losses
     finally:
         torch.distributed.destroy_process_group()
@@ -83,20 +70,6 @@ def build_model() -> nn.Module:
         nn.Embedding(_VOCAB, _HIDDEN),
         nn.TransformerEncoder(layer, _LAYERS, enable_nested_tensor=False),
         nn.Linear(_HIDDEN, _VOCAB),
-    )
-
-
-def _num_params(replica: nn.Module) -> int:
-    """Return how many trainable parameters the activations are multiplied by.
-
-    Without the embedding: it only looks rows of its table up, which is no FLOP.
-    """
-    _embedding, *others = replica.children()
-    return sum(
-        param.numel()
-        for module in others
-        for param in module.parameters()
-        if param.requires_grad
     )
 
 

@@ -79,11 +79,13 @@ class Keeper:
             self._conclude(*each)
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until all traces are kept; longer than so many seconds they finish alone."""
+        """Wait until all traces are kept; what takes longer is finished without us."""
         for keeping, process in self._running:
             try:
                 process.wait(timeout_s)
             except subprocess.TimeoutExpired:
+                if not timeout_s:
+                    continue
                 self._said.warn(
                     f"{keeping.target}: still being packed after {timeout_s:g} s; "
                     "it goes on by itself, give it time before the machine is taken away"

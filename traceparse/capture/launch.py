@@ -17,6 +17,7 @@ from traceparse.packing import trace_name
 __all__ = ["run_demo"]
 
 _FIRST_WORDS = "traceparse demo runs: "  # how a log of ours begins
+_STEPS = "6-9"  # some before and behind them, to tell how much slower they were
 _GRACE_S = 15.0  # torchrun gives its workers less than this to end before it kills them
 # An exception's last line in a traceback, behind the "[rank0]:" that torch puts there; torchrun
 # raises one of its own over any failure.
@@ -73,7 +74,7 @@ def _make_room(traces: Path, log: Path) -> None:
         raise CaptureError(
             f"{foreign[0]}: was there before and no demo wrote it; choose another --out"
         )
-    for pattern in ("rank*_trace.json.gz", ".rank*_trace.json.gz.*"):
+    for pattern in ("rank*_trace.json.gz", "rank*_facts.json", ".rank*_trace.json.gz.*"):
         for path in traces.glob(pattern):
             path.unlink()
 
@@ -81,8 +82,10 @@ def _make_room(traces: Path, log: Path) -> None:
 def _command(traces: Path, ranks: int) -> list[str]:
     return [
         sys.executable,
-        *("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"),
-        *("-m", "traceparse.capture.demo_train", "--out", os.fspath(traces)),
+        *("-m", "traceparse", "capture", "--out", os.fspath(traces), "--steps", _STEPS),
+        *("--count-flop", "--"),
+        *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+        *(f"--nproc-per-node={ranks}", "-m", "traceparse.capture.demo_train"),
     ]
 
 

@@ -76,7 +76,7 @@ class Recorder:
                 self._session.use_device is not None
                 and getattr(self._torch.autograd, "_is_kineto_stopped", bool)()
             )
-            self._session.stop_trace()
+            self._stop()
 
     def abandon(self) -> None:
         """End what was made ready or recorded, and keep nothing of it."""
@@ -85,7 +85,15 @@ class Recorder:
                 self._session.start_trace()  # as torch does: what was made ready must start
             self.is_recording = False
             if self._torch.autograd._profiler_enabled():
-                self._session.stop_trace()
+                self._stop()
+
+    def _stop(self) -> None:
+        try:
+            self._session.stop_trace()
+        finally:
+            # A process that ends while torch's profiler records ends with a crash.
+            if self._torch.autograd._profiler_enabled():
+                self._torch.autograd._disable_profiler()
 
     def write(self, raw: Path, target: Path) -> None:
         """Write what was recorded to ``raw``, which becomes ``target``.
@@ -107,7 +115,9 @@ def _check_whole(raw: Path, target: Path) -> None:
     """Refuse a file that torch did not finish, which it tells only standard error."""
     size = raw.stat().st_size if raw.exists() else 0
     if not size:
-        raise CaptureError(f"{target}: torch wrote no trace; is the directory writable?")
+        raise CaptureError(
+            f"{target}: torch wrote no trace; is the directory writable, or the disk full?"
+        )
     with raw.open("rb") as file:
         file.seek(max(0, size - _TAIL_BYTES))
         tail = file.read()

@@ -58,8 +58,7 @@ class Session:
     def begin(self) -> None:
         """Begin step 0, if the traces could be kept."""
         with self._or_give_up():
-            self._target().parent.mkdir(parents=True, exist_ok=True)
-            self._refuse_what_is_there()
+            self._make_room()
             RIVALS.watch()
             if RIVALS.is_busy and self._asked.plan.do(0) is not Do.NONE:
                 raise CaptureError(ANOTHER_RUNS)
@@ -184,10 +183,18 @@ class Session:
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             return
-        self._terminated.leave()
-        if not recorder.is_recording:
-            recorder.abandon()
-            return
+        try:
+            if recorder.is_recording:
+                self._keep(recorder)
+            else:
+                recorder.abandon()
+        except Exception:
+            self._recorder = recorder if recorder.is_recording else None  # to be abandoned
+            raise
+        finally:
+            self._terminated.leave()
+
+    def _keep(self, recorder: Recorder) -> None:
         recorder.end_step()
         recorder.stop()
         target = self._target()
@@ -246,18 +253,20 @@ class Session:
     def _finish(self, patience_s: float) -> None:
         """Wait for traces that are being packed, and tell what was learnt since."""
         self.is_over = True
+        # What is packed goes on without us, should the signal come now.
         self._terminated.leave()
-        self._keeper.wait(patience_s)
+        self._keeper.wait(_LITTLE_PATIENCE_S if self._terminated.is_pending else patience_s)
         learnt = {**self._facts, **self._pace.facts()}
         for target, facts in self._keeper.kept.items():
             if any(facts.get(name) != value for name, value in learnt.items()):
                 write_facts(target, {**facts, **learnt})
 
     def _end_by_signal(self) -> None:
-        self._said.warn(
-            f"{self._target()}: the job is told to end (SIGTERM) in step {self._step}: what is "
-            "recorded until now is kept"
-        )
+        if not self.is_over:
+            self._said.warn(
+                f"{self._target()}: the job is told to end (SIGTERM) in step {self._step}: "
+                "what is recorded until now is kept"
+            )
         self.close(_LITTLE_PATIENCE_S)
 
     def _rank(self) -> int:
@@ -270,8 +279,16 @@ class Session:
             folder /= f"iteration_{self._first}"
         return folder / trace_name(self._rank())
 
-    def _refuse_what_is_there(self) -> None:
+    def _make_room(self) -> None:
+        """Make the directory, and refuse to replace a trace."""
         target = self._target()
+        try:
+            self._asked.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CaptureError(
+                f"{self._asked.directory}: is no directory and cannot be made one: "
+                f"{error.strerror}"
+            ) from error
         if target.exists() and not self._asked.overwrite:
             raise CaptureError(
                 f"{target}: there is a trace of rank {self._rank()} already; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import threading
@@ -11,34 +12,39 @@ from types import FrameType
 
 __all__ = ["Terminated"]
 
+_PATIENCE_S = 10.0  # with a main thread that is inside of something, such as a collective
+
 
 class Terminated:
     """Calls somebody before SIGTERM ends the process.
 
     Only where nobody else waits for that signal: whoever has a handler of their own ends in
-    their own way.
+    their own way. Python calls handlers in the main thread, when that is not inside of a
+    library; where it stays there, the process ends without a word, as it would have at once.
     """
 
     def __init__(self, on_signal: Callable[[], None]) -> None:
         self._on_signal = on_signal
-        self._pid = os.getpid()
-        self._is_entered = False
+        self._watch: _Watch | None = None
         self._is_held = False
-        self._is_pending = False
+        self.is_pending = False  #: has the signal come, and waits for a block to end?
 
     def enter(self) -> None:
         """Wait for the signal from now on."""
         if threading.current_thread() is not threading.main_thread():
             return  # Python does not let others
-        if not self._is_entered and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        if self._watch is None and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._handle)
-            self._is_entered = True
+            self._watch = _Watch()
 
     def leave(self) -> None:
         """Wait no more."""
-        if self._is_entered and signal.getsignal(signal.SIGTERM) == self._handle:
+        watch, self._watch = self._watch, None
+        if watch is None:
+            return
+        watch.leave()
+        if signal.getsignal(signal.SIGTERM) == self._handle:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self._is_entered = False
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -48,20 +54,62 @@ class Terminated:
             yield
         finally:
             self._is_held = before
-            if self._is_pending and not before:
+            if self.is_pending and not before:
                 self._end()
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        if self._watch is not None:
+            self._watch.is_handled.set()
         if self._is_held:
-            self._is_pending = True
+            self.is_pending = True
         else:
             self._end()
 
     def _end(self) -> None:
-        self._is_pending = False
+        self.is_pending = False
         try:
-            if os.getpid() == self._pid:  # not in what the job has forked
-                self._on_signal()
+            self._on_signal()
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _Watch:
+    """Sees the signal come, in a thread of its own, and ends the process if nobody does."""
+
+    def __init__(self) -> None:
+        self.is_handled = threading.Event()
+        self._reads, self._writes = os.pipe()
+        os.set_blocking(self._writes, False)
+        self._before = signal.set_wakeup_fd(self._writes, warn_on_full_buffer=False)
+        _watching.add(self)
+        threading.Thread(target=self._look, name="traceparse SIGTERM", daemon=True).start()
+
+    def leave(self) -> None:
+        """See no more."""
+        _watching.discard(self)
+        signal.set_wakeup_fd(self._before, warn_on_full_buffer=False)
+        os.close(self._writes)
+
+    def _look(self) -> None:
+        while told := os.read(self._reads, 64):
+            if self._before != -1:
+                os.write(self._before, told)  # somebody else waits for signals as well
+            if signal.SIGTERM in told and not self.is_handled.wait(_PATIENCE_S):
+                # Python sets what a signal does in the main thread only, and that is inside.
+                ctypes.CDLL(None).signal(int(signal.SIGTERM), None)
+                os.kill(os.getpid(), signal.SIGTERM)
+        os.close(self._reads)
+
+
+_watching: set[_Watch] = set()
+
+
+def _leave_the_parent() -> None:
+    """Let a forked process end as it likes, and the parent not take its signals for its own."""
+    if _watching:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=_leave_the_parent)
