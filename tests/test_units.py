@@ -229,6 +229,7 @@ def test_figures_have_four_digits_or_all_before_the_point(value, text):
 def test_ranges_are_written_and_read_in_full(ranks, text):
     assert units.format_ranges(ranks) == text
     assert units.parse_ranges(text) == tuple(ranks)
+    assert sum(map(len, units.parse_runs(text))) == len(ranks)
 
 
 @given(st.sets(st.integers(0, 99), min_size=1))

@@ -30,6 +30,7 @@ __all__ = [
     "num_in_ranges",
     "number_ranges",
     "parse_ranges",
+    "parse_runs",
     "rank_ranges",
 ]
 
@@ -166,14 +167,23 @@ def parse_ranges(text: str) -> tuple[int, ...]:
     ValueError
         It does not: ranks are out of order or twice, or above what anybody has.
     """
+    return tuple(rank for run in parse_runs(text) for rank in run)
+
+
+def parse_runs(text: str) -> tuple[range, ...]:
+    """Read what :func:`format_ranges` writes as runs, without counting through them.
+
+    Raises
+    ------
+    ValueError
+        As :func:`parse_ranges`.
+    """
     runs = [*map(_run_of, text.split(","))] if _RANGES.fullmatch(text) else []
-    ends = [-1, *(run[-1] if run else -1 for run in runs)]
-    if ends[-1] < _MOST_RANKS and all(
-        run and run.start > end for run, end in zip(runs, ends, strict=False)
-    ):
-        found = tuple(rank for run in runs for rank in run)
-        if found and format_ranges(found) == text:
-            return found
+    # runs that touch would be written as one
+    ends = [-2, *(run[-1] if run else -2 for run in runs)]
+    in_order = all(run and run.start > end + 1 for run, end in zip(runs, ends, strict=False))
+    if runs and in_order and ends[-1] < _MOST_RANKS and ",".join(map(_run_text, runs)) == text:
+        return tuple(runs)
     raise ValueError(f"{text[:40]!r}: no ascending ranges of ranks, such as 0-2,5")
 
 
