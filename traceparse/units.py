@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 __all__ = [
     "UNKNOWN",
+    "format_amount",
     "format_bytes",
     "format_count",
     "format_duration",
@@ -83,6 +84,15 @@ def format_bytes(count: int | None) -> str:
 def format_count(count: int | None) -> str:
     """Write a count with its thousands apart: ``1,234``."""
     return UNKNOWN if count is None else f"{count:,}"
+
+
+def format_amount(count: int) -> str:
+    """Write a count that may be of any size: ``4,096``, ``0.5 M``, ``8.0 B``, ``1.2 T``."""
+    for unit, one in (("T", 10**12), ("B", 10**9), ("M", 10**6)):
+        # so that 999,960,000 is not 1,000.0 M
+        if count >= (one - one // 20_000 if unit != "M" else one // 10):
+            return f"{_fixed(count, one, 1)} {unit}"
+    return f"{count:,}"
 
 
 def format_figure(value: float) -> str:

@@ -18,6 +18,8 @@ from traceparse.rank import DeviceDigest, RankDigest
 from traceparse.run.across import across
 from traceparse.run.asked import Asked
 from traceparse.run.basis import choose
+from traceparse.run.facts import facts_of, overhead_findings
+from traceparse.run.findings import in_order
 from traceparse.run.measure import Part, measure
 from traceparse.run.report import Report, RunInfo
 from traceparse.run.summary import summarize
@@ -34,7 +36,9 @@ _NOTHING_TOGETHER = Note(
     "no collective or point-to-point call was recorded, so there is no common clock, and no "
     "loss to communication",
 )
-_NOT_COMPUTED = ("findings other than of impossible speed and of stragglers",)
+_NOT_COMPUTED = (
+    "findings other than of impossible speed, of stragglers and of the profiler's own cost",
+)
 
 
 def assemble(
@@ -73,6 +77,7 @@ def assemble(
     measured = measure(
         parts, basis, asked or Asked(), world_size=run.world_size, together=together
     )
+    facts = facts_of(used)
     return Report(
         generator={"name": "traceparse", "version": traceparse.__version__},
         run=replace(
@@ -80,6 +85,7 @@ def assemble(
             accelerator=measured.accelerator,
             reference_dtype=measured.reference_dtype,
             conventions=measured.conventions,
+            facts=facts,
         ),
         summary=replace(
             summarize(measured.devices, basis), communication_ns=measured.communication_ns
@@ -101,7 +107,7 @@ def assemble(
         devices=measured.devices,
         utilization=measured.utilization,
         roofline=measured.roofline,
-        findings=measured.findings,
+        findings=in_order(measured.findings, overhead_findings(facts, used)),
         cost=measured.cost,
         collectives=together.collectives_field() if together else (),
         clock=together.clock_field() if together else None,
