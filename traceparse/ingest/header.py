@@ -27,7 +27,13 @@ _MOST_DEVICES = 64
 _INT64 = 1 << 63
 _SETTINGS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
 _ON = (True, 1, "1")
-_RANK_IN_NAME = re.compile(r"(?<![a-z])(?:rank|worker)[-_. ]?(\d{1,7})(?!\d)", re.IGNORECASE)
+# not worker-3_77.1719853884.pt.trace.json: a host and a process, as TensorBoard's names have
+_RANK_IN_NAME = re.compile(
+    r"(?<![a-z])(?:rank|worker(?![-_. ]?\d{1,7}_\d+\.\d+\.pt\.trace\.json))"
+    r"[-_. ]?(\d{1,7})(?!\d)",
+    re.IGNORECASE,
+)
+_ACCELERATE = re.compile(r"^profile_(\d{1,7})\.json(?:\.gz|\.zst)?\Z")  # of Hugging Face
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ def who(header: Header, path: Path, given: int | None) -> tuple[int | None, str 
     """Which rank wrote this file, and how do we know? Inside, its name, or being told."""
     if header.rank is not None:
         return header.rank, "distributedInfo"
-    named = _RANK_IN_NAME.findall(path.name)
+    named = _RANK_IN_NAME.findall(path.name) or _ACCELERATE.findall(path.name)
     if named:
         return int(named[-1]), "file name"
     if given is not None:
