@@ -52,7 +52,7 @@ def test_of_several_iterations_the_newest_is_taken_of_all_ranks(tmp_path):
     report = analyze(tmp_path)
     assert used(report) == {0: [28, 29], 1: [28, 29]}
     assert said(report, "repeated_capture", "duplicate_rank", "missing_ranks") == [
-        "the job was captured 3 times (iteration_10, iteration_20, iteration_30): only "
+        "there are traces of 3 captures (iteration_10, iteration_20, iteration_30): only "
         "iteration_30 is used, the newest that is whole on the most ranks (2 of 2); to see "
         "another one, give its files"
     ]
@@ -82,9 +82,9 @@ def test_a_rank_that_is_not_in_the_capture_is_left_out_and_said(tmp_path):
     assert used(report) == {0: [18, 19], 1: [18, 19]}
     assert said(report, "repeated_capture", "missing_ranks") == [
         "rank 2 missing: 2 of 3 ranks are accounted for",
-        "the job was captured 2 times (iteration_10, iteration_20): only iteration_20 is used, "
-        "the newest that is whole on the most ranks (2 of 3); rank 2 is not in it, and is left "
-        "out; to see another one, give its files",
+        "there are traces of 2 captures (iteration_10, iteration_20): only iteration_20 is "
+        "used, the newest that is whole on the most ranks (2 of 3); rank 2 is not in it, and is "
+        "left out; to see another one, give its files",
     ]
 
 
@@ -92,7 +92,7 @@ def test_many_iterations_are_not_all_named(tmp_path):
     for iteration in range(10, 70, 10):
         titan(tmp_path, iteration, 0, world_size=1)
     (message,) = said(analyze(tmp_path), "repeated_capture")
-    assert "6 times (iteration_10, iteration_20, iteration_30, iteration_40 and 2 more)" in (
+    assert "6 captures (iteration_10, iteration_20, iteration_30, iteration_40 and 2 more)" in (
         message
     )
 
@@ -137,9 +137,9 @@ def test_repeats_in_one_folder_are_told_apart_by_their_steps(tmp_path):
     report = analyze(tmp_path)
     assert used(report) == {0: [12, 13], 1: [12, 13]}
     assert said(report, "repeated_capture", "duplicate_rank") == [
-        "the job was captured 3 times (steps 2-3, steps 12-13, steps 22-23): only steps 12-13 "
-        "is used, the newest that is whole on the most ranks (2 of 2); to see another one, "
-        "give its files"
+        "there are traces of 3 captures (steps 2-3, steps 12-13, steps 22-23): only steps "
+        "12-13 is used, the newest that is whole on the most ranks (2 of 2); to see another "
+        "one, give its files"
     ]
 
 

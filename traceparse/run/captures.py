@@ -186,7 +186,7 @@ def _about_captures(
     without = f"; rank {rank_ranges(absent)} is not in it, and is left out" if absent else ""
     return Note(
         "repeated_capture",
-        f"the job was captured {len(captures)} times "
+        f"there are traces of {len(captures)} captures "
         f"({_some([one.name for one in captures])}): only {best.name} is used, the newest"
         f"{asked} that is whole on the most ranks ({best.whole_ranks} of {len(ranks)})"
         f"{without}; to see another one, give its files",
