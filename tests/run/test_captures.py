@@ -83,8 +83,8 @@ def test_a_rank_that_is_not_in_the_capture_is_left_out_and_said(tmp_path):
     assert said(report, "repeated_capture", "missing_ranks") == [
         "rank 2 missing: 2 of 3 ranks are accounted for",
         "there are traces of 2 captures (iteration_10, iteration_20): only iteration_20 is "
-        "used, the newest that is whole on the most ranks (2 of 3); rank 2 is not in it, and is "
-        "left out; to see another one, give its files",
+        "used, the newest that is whole on the most ranks (2 of 3); rank 2 is not in it, and "
+        "is left out; to see another one, give its files",
     ]
 
 
