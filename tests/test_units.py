@@ -124,6 +124,19 @@ def test_a_count_goes_with_its_word():
 
 
 @pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        *((0, "0"), (4_096, "4,096"), (99_999, "99,999"), (100_000, "0.1 M")),
+        *((1_234_567, "1.2 M"), (999_940_000, "999.9 M"), (999_950_000, "1.0 B")),
+        *((8_030_000_000, "8.0 B"), (999_949_999_999, "999.9 B"), (10**12, "1.0 T")),
+        (10**16, "10,000.0 T"),
+    ],
+)
+def test_amounts_of_any_size(count, text):
+    assert units.format_amount(count) == text
+
+
+@pytest.mark.parametrize(
     ("ranks", "text"),
     [
         ([0, 1, 2, 5], "0-2, 5"),
@@ -229,6 +242,7 @@ def test_figures_have_four_digits_or_all_before_the_point(value, text):
 def test_ranges_are_written_and_read_in_full(ranks, text):
     assert units.format_ranges(ranks) == text
     assert units.parse_ranges(text) == tuple(ranks)
+    assert sum(map(len, units.parse_runs(text))) == len(ranks)
 
 
 @given(st.sets(st.integers(0, 99), min_size=1))

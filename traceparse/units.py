@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 __all__ = [
     "UNKNOWN",
+    "format_amount",
     "format_bytes",
     "format_count",
     "format_duration",
@@ -30,6 +31,7 @@ __all__ = [
     "num_in_ranges",
     "number_ranges",
     "parse_ranges",
+    "parse_runs",
     "rank_ranges",
 ]
 
@@ -82,6 +84,15 @@ def format_bytes(count: int | None) -> str:
 def format_count(count: int | None) -> str:
     """Write a count with its thousands apart: ``1,234``."""
     return UNKNOWN if count is None else f"{count:,}"
+
+
+def format_amount(count: int) -> str:
+    """Write a count that may be of any size: ``4,096``, ``0.5 M``, ``8.0 B``, ``1.2 T``."""
+    for unit, one in (("T", 10**12), ("B", 10**9), ("M", 10**6)):
+        # so that 999,960,000 is not 1,000.0 M
+        if count >= (one - one // 20_000 if unit != "M" else one // 10):
+            return f"{_fixed(count, one, 1)} {unit}"
+    return f"{count:,}"
 
 
 def format_figure(value: float) -> str:
@@ -166,14 +177,23 @@ def parse_ranges(text: str) -> tuple[int, ...]:
     ValueError
         It does not: ranks are out of order or twice, or above what anybody has.
     """
+    return tuple(rank for run in parse_runs(text) for rank in run)
+
+
+def parse_runs(text: str) -> tuple[range, ...]:
+    """Read what :func:`format_ranges` writes as runs, without counting through them.
+
+    Raises
+    ------
+    ValueError
+        As :func:`parse_ranges`.
+    """
     runs = [*map(_run_of, text.split(","))] if _RANGES.fullmatch(text) else []
-    ends = [-1, *(run[-1] if run else -1 for run in runs)]
-    if ends[-1] < _MOST_RANKS and all(
-        run and run.start > end for run, end in zip(runs, ends, strict=False)
-    ):
-        found = tuple(rank for run in runs for rank in run)
-        if found and format_ranges(found) == text:
-            return found
+    # runs that touch would be written as one
+    ends = [-2, *(run[-1] if run else -2 for run in runs)]
+    in_order = all(run and run.start > end + 1 for run, end in zip(runs, ends, strict=False))
+    if runs and in_order and ends[-1] < _MOST_RANKS and ",".join(map(_run_text, runs)) == text:
+        return tuple(runs)
     raise ValueError(f"{text[:40]!r}: no ascending ranges of ranks, such as 0-2,5")
 
 

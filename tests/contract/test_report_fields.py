@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -39,11 +40,32 @@ def report(make, three_kernels):
 def test_run(report):
     assert set(report["run"]) == {
         *("world_size", "ranks", "missing_ranks", "backend", "accelerator"),
-        *("reference_dtype", "conventions"),
+        *("reference_dtype", "conventions", "facts"),
     }
     assert set(report["run"]["accelerator"]) == {
         *("id", "name", "source", "peak_flop_per_s", "hbm_bytes_per_s"),
     }
+
+
+def test_facts(make, three_kernels, report):
+    """Null where nothing was recorded; else every fact is there, null where it was not."""
+    assert report["run"]["facts"] is None
+    header = replace(three_kernels.header, facts={"torch_version": "2.13.0", "steps": [1, 2]})
+    made = make.report(replace(three_kernels, header=header))
+    facts = json.loads(json_text.render(made))["run"]["facts"]
+    assert (facts.pop("torch_version"), facts.pop("steps")) == ("2.13.0", [1, 2])
+    assert facts == dict.fromkeys(
+        (
+            *("traceparse_version", "python_version", "cuda_version", "hip_version"),
+            *("nccl_version", "driver_version", "device_name", "num_sms"),
+            *("device_memory_bytes", "sm_clock_hz", "memory_clock_hz", "power_limit_w"),
+            *("num_threads", "world_size", "backend", "meshes", "step_on", "num_params"),
+            *("num_trainable_params", "num_embedding_params", "param_dtypes"),
+            *("autocast_dtype", "checkpointing", "compiled", "params", "tokens_per_step"),
+            *("samples_per_step", "model_flop_per_step", "num_unprofiled_steps"),
+            "capture_overhead_ratio",
+        )
+    )
 
 
 def test_devices_and_steps(report):

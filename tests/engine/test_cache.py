@@ -101,6 +101,21 @@ def test_what_the_header_says_is_kept(tmp_path, folder):
     assert found.header.facts == header["traceparse"]
 
 
+def test_facts_beside_a_trace_are_those_of_today(tmp_path, folder):
+    """WHEN facts come, change, break or go THEN what was digested without them is not used."""
+    path = write(tmp_path / "rank0_trace.json", [kernel(1, 1)])
+    facts = path.with_name("rank0_facts.json")
+    put(folder, path)
+    for told in ('{"params": 7}', '{"params": 8}', '{"params": ', ""):
+        facts.write_text(told)
+        assert get(folder, path) is None
+        put(folder, path)
+        assert get(folder, path) == digested(path)
+    facts.unlink()
+    (found,) = get(folder, path)
+    assert found.header.facts == {}
+
+
 def test_other_code_makes_other_digests(trace, folder, monkeypatch):
     put(folder, trace)
     monkeypatch.setattr(cache, "_code", lambda: b"changed")

@@ -139,6 +139,14 @@ def test_what_is_no_object_tells_nothing(told):
         ("trace_8_rank_1.json", 1),
         ("worker7_step_12.1694128201553.pt.trace.json.gz", 7),
         ("Rank12.json", 12),
+        ("dp0_pp0_tp1_dcp0_ep1_rank1.1719853884123456789.pt.trace.json.gz", 1),  # vLLM's
+        ("rank7.1719853884123456789.pt.trace.json.gz", 7),
+        ("profile_5.json", 5),  # Accelerate's
+        ("profile_5_2.json", None),
+        ("my_profile_5.json", None),
+        # a host and a process, as torch's handler for TensorBoard names them
+        ("gpu-worker-3_4321.1719853884123456789.pt.trace.json", None),
+        ("worker3_4321.1719853884123456789.pt.trace.json.gz", None),
         ("frank3.json", None),
         ("host_851.1752215573993169006.pt.trace.json", None),
         ("rank123456789.json", None),

@@ -136,7 +136,9 @@ def test_every_field_that_is_not_computed_has_a_note(tmp_path):
     report = _assemble(write_rank(tmp_path, 0, 1))
     named = {message.partition(":")[0] for message in _said(report, "not_computed")}
     plain = report.to_dict()
-    assert named == {"findings other than of impossible speed and of stragglers"}
+    assert named == {
+        "findings other than of impossible speed, of stragglers and of the profiler's own cost"
+    }
     # one rank alone
     assert plain["scaling_loss"] is None
     assert plain["clock"]["aligned"] is False

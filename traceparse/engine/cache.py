@@ -1,8 +1,9 @@
 """What was digested once need not be read again: one small Parquet file a trace file.
 
 An entry is named by the content of the trace file (its name, size and time of last change, and
-what it begins and ends with), by what was asked of it, and by the code that digested it. What
-is not an entry of that name, whole, is as good as none, and is written anew.
+what it begins and ends with), by the facts that stand beside it, by what was asked of it, and
+by the code that digested it. What is not an entry of that name, whole, is as good as none, and
+is written anew.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from traceparse.ingest import path_text
+from traceparse.ingest import path_text, read_sidecar
 from traceparse.rank import RankDigest, StoredError, from_table, to_table
 from traceparse.whole import whole
 from traceparse.work import added_formulas
@@ -70,7 +71,9 @@ class Cache:
         asked = (
             f"{found.st_size} {found.st_mtime_ns} {rank} {path_text(Path(path.name))}".encode()
         )
-        name = hashlib.sha256(b"\0".join([_code(), asked, head, tail])).hexdigest()
+        # also why they cannot be read, as a note says so
+        facts = repr(read_sidecar(path)).encode()
+        name = hashlib.sha256(b"\0".join([_code(), asked, facts, head, tail])).hexdigest()
         return self.folder / f"{name}.parquet"
 
     def get(self, entry: Path, path: Path) -> list[RankDigest] | None:

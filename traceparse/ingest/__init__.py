@@ -8,6 +8,7 @@ from traceparse.ingest.kept import Kept
 from traceparse.ingest.native import engine, is_built
 from traceparse.ingest.ranks import MOST_RANKS, ranks_text
 from traceparse.ingest.routes import CALL_MARKS, FRAME, STEP_MARK
+from traceparse.ingest.sidecar import read_sidecar
 from traceparse.ingest.source import find, path_text
 from traceparse.ingest.trace import RankTrace, read_trace, read_traces
 
@@ -26,6 +27,7 @@ __all__ = [
     "is_built",
     "path_text",
     "ranks_text",
+    "read_sidecar",
     "read_trace",
     "read_traces",
 ]

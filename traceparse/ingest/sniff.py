@@ -96,6 +96,8 @@ def _object(path: Path, found: dict[str, Any]) -> InputError:
         kind = "a CUDA memory snapshot"
     elif {"schema_version", "generator"} <= found.keys():
         kind = "a traceparse report"
+    elif {"facts_version", "traceparse_version"} & found.keys():
+        kind = "what traceparse recorded of a job beside its trace"
     else:
         names = ", ".join(repr(str(key)[:40]) for key in list(found)[:4])
         kind = f"JSON without traceEvents (it has {names or 'no keys at all'})"

@@ -20,6 +20,7 @@ from isal import igzip_lib, isal_zlib
 
 from traceparse.errors import InputError
 from traceparse.ingest.ahead import ahead
+from traceparse.ingest.sidecar import is_sidecar
 
 __all__ = ["Source", "find", "path_text"]
 
@@ -43,6 +44,8 @@ _ENDINGS = (".json", ".json.gz", ".json.zst", ".json.tmp", ".json.gz.tmp")
 
 def find(paths: Sequence[str | Path]) -> list[Path]:
     """Which files do these paths, folders (searched downwards) and globs name? Once each.
+
+    Facts that stand beside a trace are no trace, unless they are named outright.
 
     Raises
     ------
@@ -70,7 +73,8 @@ def _expand(text: str) -> list[Path]:
     matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - a pattern, not a folder
     if not matches:
         raise InputError(f"{text}: no such file or folder; check the path")
-    return [file for match in matches for file in _expand(match)]
+    traces = [match for match in matches if not is_sidecar(Path(match))]
+    return [file for match in traces or matches for file in _expand(match)]
 
 
 def _search(folder: Path) -> Iterator[Path]:
@@ -79,7 +83,8 @@ def _search(folder: Path) -> Iterator[Path]:
         for name in sorted(names):
             path = Path(parent, name)
             # a pipe by that name would be waited for, for ever
-            if name.lower().endswith(_ENDINGS) and name[0] != "." and path.is_file():
+            is_wanted = name.lower().endswith(_ENDINGS) and name[0] != "."
+            if is_wanted and path.is_file() and not is_sidecar(path):
                 yield path
 
 

@@ -13,6 +13,7 @@ from traceparse.ingest.health import LOSSES, FileHealth
 from traceparse.ingest.kept import Kept
 from traceparse.ingest.routes import EXTRAS
 from traceparse.ingest.scan import Scan, scan
+from traceparse.ingest.sidecar import Sidecar, read_sidecar
 from traceparse.ingest.source import Source, path_text
 from traceparse.tables import ArrowTable
 
@@ -71,7 +72,8 @@ def read_traces(
 ) -> list[RankTrace]:
     """Read one trace file of any layout and compression.
 
-    Almost always it holds one trace. Where several documents stand one after another, each is
+    Facts that capture left beside it are read with it, as far as they can be. Almost always a
+    file holds one trace. Where several documents stand one after another, each is
     read on its own, and the path of the second one in its health is ``PATH#2``.
 
     Parameters
@@ -99,6 +101,7 @@ def read_traces(
             f"there are {', '.join(sorted(EXTRAS))}"
         )
     path = Path(path)
+    beside = read_sidecar(path)
     traces: list[RankTrace] = []
     with Source(path, on_bytes) as source:
         first: Scan | None = None
@@ -108,7 +111,7 @@ def read_traces(
                 raise _torn(path, f"{found.headers_inside + 1} headers", found)
             if found.rows:
                 name = path_text(path) + (f"#{len(traces) + 1}" if traces else "")
-                traces.append(_trace(found, name, path, source.size, given=rank))
+                traces.append(_trace(found, name, path, source.size, beside, given=rank))
     if not traces:
         assert first is not None
         raise _without_spans(path, first)
@@ -134,8 +137,15 @@ def _pids(*tables: Kept) -> list[str]:
     return sorted(found)
 
 
-def _trace(found: Scan, name: str, path: Path, size: int, *, given: int | None) -> RankTrace:
+def _trace(
+    found: Scan, name: str, path: Path, size: int, beside: Sidecar | None, *, given: int | None
+) -> RankTrace:
     header = read_header(found.header)
+    known_rank, rank_source = who(header, path, given)
+    unread = None
+    if beside:
+        facts, unread = beside.facts(known_rank)
+        header = read_header(found.header, facts)
     is_absolute = found.first_ns >= _ABSOLUTE_FROM_NS
     kept = found.tables(0 if is_absolute else header.base_ns or 0)
     if (
@@ -143,7 +153,6 @@ def _trace(found: Scan, name: str, path: Path, size: int, *, given: int | None) 
         and len(pids := _pids(kept["ops"], kept["launches"])) > 1
     ):
         raise _torn(path, f"events of processes {', '.join(pids[:4])}", found)
-    known_rank, rank_source = who(header, path, given)
     health = FileHealth(
         path=name,
         rank=known_rank,
@@ -158,6 +167,9 @@ def _trace(found: Scan, name: str, path: Path, size: int, *, given: int | None) 
         gpu_events=kept["device_events"].num_rows,
     )
     notes = _notes(found, header, health, given=given, is_absolute=is_absolute)
+    if beside and unread:
+        message = f"{path_text(Path(beside.name))} beside it is not used: {unread}"
+        notes += (Note("facts_unreadable", message, health.rank, health.path),)
     return RankTrace(header, kept, health, notes, found.unfinished)
 
 

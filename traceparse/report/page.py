@@ -19,6 +19,7 @@ from traceparse.report.choose import choose_devices, largest_span, steps_in_orde
 from traceparse.report.notes import NoteLine, health_text, not_computed, note_lines
 from traceparse.report.page_across import Across, across_of
 from traceparse.report.page_peak import Finding, Peak, findings_of, peak_of
+from traceparse.report.recorded import overhead_text, recorded_text
 from traceparse.report.what_if import Change, changes_of
 from traceparse.report.words import BASIS, CPU_DEVICE, PARTS
 from traceparse.run import DeviceReport, Report
@@ -61,6 +62,8 @@ class Page:
     total: Bar
     tiles: Sequence[Amount]
     facts: Sequence[tuple[str, str]]
+    overhead: str | None
+    recorded: str | None
     findings: Sequence[Finding]
     peak: Peak | None
     across: Across | None
@@ -90,6 +93,8 @@ def page_of(report: Report) -> Page:
         total=bar_of(times, Scale(times.span_ns, ms_decimals(times.span_ns))),
         tiles=_tiles(report),
         facts=_facts(report),
+        overhead=overhead_text(report),
+        recorded=recorded_text(report),
         findings=findings_of(report),
         peak=peak_of(report),
         across=across_of(report),

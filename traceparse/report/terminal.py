@@ -14,6 +14,7 @@ from traceparse.rank import Times
 from traceparse.report.choose import StepRow, choose_devices, largest_span, steps_in_order
 from traceparse.report.lines import as_text, natural_width, say
 from traceparse.report.notes import health_text, not_computed, note_lines
+from traceparse.report.recorded import overhead_text, recorded_text
 from traceparse.report.safe import encodable, visible
 from traceparse.report.terminal_across import render_across
 from traceparse.report.terminal_peak import render_findings, render_peak
@@ -60,10 +61,11 @@ _LAYOUTS = (
 def render(report: Report, console: Console) -> None:
     """Print what cannot be, where the time went, what became of the peak, and who waited.
 
-    One line, then one row a rank, then one row a step.
+    One line, what capture recorded, then one row a rank, then one row a step.
     """
     render_findings(report, console, "error")
     say(console, report.summary.verdict, "bold")
+    _print_recorded(report, console)
     if not report.devices:
         return
     decimals = ms_decimals(largest_span(report.devices))
@@ -72,6 +74,13 @@ def render(report: Report, console: Console) -> None:
     render_peak(report, console)
     render_across(report, console)
     render_what_if(report, console)
+
+
+def _print_recorded(report: Report, console: Console) -> None:
+    if cost := overhead_text(report):
+        say(console, cost, "dim", lead="Cost of capture:", lead_style="dim")
+    if recorded := recorded_text(report):
+        say(console, recorded, "dim", lead="Recorded by capture:", lead_style="dim")
 
 
 def render_notes(report: Report, console: Console) -> None:

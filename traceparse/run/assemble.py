@@ -6,10 +6,8 @@ note.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TypeVar
 
 import traceparse
@@ -18,6 +16,9 @@ from traceparse.rank import DeviceDigest, RankDigest
 from traceparse.run.across import across
 from traceparse.run.asked import Asked
 from traceparse.run.basis import choose
+from traceparse.run.captures import one_a_rank
+from traceparse.run.facts import facts_of, overhead_findings
+from traceparse.run.findings import in_order
 from traceparse.run.measure import Part, measure
 from traceparse.run.report import Report, RunInfo
 from traceparse.run.summary import summarize
@@ -26,7 +27,6 @@ from traceparse.units import rank_ranges
 __all__ = ["assemble"]
 
 T = TypeVar("T")
-_MOST_NAMED = 4  # files that one note names
 
 # fields of the contract that later versions fill
 _NOTHING_TOGETHER = Note(
@@ -34,7 +34,9 @@ _NOTHING_TOGETHER = Note(
     "no collective or point-to-point call was recorded, so there is no common clock, and no "
     "loss to communication",
 )
-_NOT_COMPUTED = ("findings other than of impossible speed and of stragglers",)
+_NOT_COMPUTED = (
+    "findings other than of impossible speed, of stragglers and of the profiler's own cost",
+)
 
 
 def assemble(
@@ -63,7 +65,7 @@ def assemble(
         No trace has any of the steps asked for.
     """
     ordered = sorted(digests, key=_by_rank)
-    used, doubled = _one_a_rank(ordered)
+    used, doubled = one_a_rank(ordered, steps)
     run, about_run = _run_info(used)
     parts = [_part(digest, device, steps) for digest in used for device in digest.devices]
     if steps is not None:
@@ -73,6 +75,7 @@ def assemble(
     measured = measure(
         parts, basis, asked or Asked(), world_size=run.world_size, together=together
     )
+    facts = facts_of(used)
     return Report(
         generator={"name": "traceparse", "version": traceparse.__version__},
         run=replace(
@@ -80,6 +83,7 @@ def assemble(
             accelerator=measured.accelerator,
             reference_dtype=measured.reference_dtype,
             conventions=measured.conventions,
+            facts=facts,
         ),
         summary=replace(
             summarize(measured.devices, basis), communication_ns=measured.communication_ns
@@ -101,7 +105,7 @@ def assemble(
         devices=measured.devices,
         utilization=measured.utilization,
         roofline=measured.roofline,
-        findings=measured.findings,
+        findings=in_order(measured.findings, overhead_findings(facts, used)),
         cost=measured.cost,
         collectives=together.collectives_field() if together else (),
         clock=together.clock_field() if together else None,
@@ -113,80 +117,6 @@ def assemble(
 def _by_rank(digest: RankDigest) -> tuple[bool, int, str]:
     rank = digest.health.rank
     return rank is None, rank or 0, digest.health.path
-
-
-def _one_a_rank(digests: list[RankDigest]) -> tuple[list[RankDigest], list[Note]]:
-    """Keep one trace a rank: of several, a whole one before a torn one, then the newest."""
-    claims: dict[object, list[RankDigest]] = defaultdict(list)
-    for digest in digests:
-        claims[_claimant(digest)].append(digest)
-    used, notes = [], []
-    for claimants in claims.values():
-        for group in _rivals(claimants):
-            best = max(group, key=_worth)
-            used.append(best)
-            if len(group) > 1:
-                notes.append(_about_rivals(group, best))
-    return used, notes
-
-
-def _claimant(digest: RankDigest) -> object:
-    """Whose trace is this? A rank's; else a process's, if there is one to tell."""
-    rank = digest.health.rank
-    return (None, digest.process) if rank is None else rank
-
-
-def _rivals(claimants: list[RankDigest]) -> list[list[RankDigest]]:
-    """Group traces that cannot both count.
-
-    Of one rank all are. Of processes with one number only those that were captured one after
-    the other: the same number on two machines is chance, and those run side by side.
-    """
-    first = claimants[0]
-    if first.health.rank is not None or len(claimants) == 1:
-        return [claimants]
-    in_order = sorted(claimants, key=_first_instant)
-    apart = all(
-        _last_instant(one) <= _first_instant(other) for one, other in pairwise(in_order)
-    )
-    if first.process is None or not apart:
-        return [[claimant] for claimant in claimants]
-    return [claimants]
-
-
-def _worth(digest: RankDigest) -> tuple[bool, int, str]:
-    return not digest.health.truncated, _last_instant(digest), digest.health.path
-
-
-def _last_instant(digest: RankDigest) -> int:
-    return max(device.window.end_ns for device in digest.devices)
-
-
-def _first_instant(digest: RankDigest) -> int:
-    return min(device.window.start_ns for device in digest.devices)
-
-
-def _about_rivals(group: list[RankDigest], best: RankDigest) -> Note:
-    rank = best.health.rank
-    paths = ", ".join(claimant.health.path for claimant in group[:_MOST_NAMED])
-    if len(group) > _MOST_NAMED:
-        paths += f" and {len(group) - _MOST_NAMED:,} more"
-    kept = f"only the newest whole one, {best.health.path}, is used"
-    ids = {claimant.header.trace_id for claimant in group}
-    if len({claimant.process for claimant in group}) == 1 and (rank is None or len(ids) > 1):
-        who = f"process {best.process}" if rank is None else f"rank {rank}"
-        return Note(
-            "repeated_capture",
-            f"{who} was captured {len(group)} times ({paths}): {kept}; capture with repeat=1, "
-            f"or give one capture's files",
-            rank,
-        )
-    return Note(
-        "duplicate_rank",
-        f"{len(group)} traces say that they are rank {rank} ({paths}): {kept}; give one job's "
-        f"folder at a time",
-        rank,
-    )
 
 
 def _run_info(digests: list[RankDigest]) -> tuple[RunInfo, list[Note]]:

@@ -33,7 +33,7 @@ _WRONG_COUNT = (
 
 def findings_of(
     use: Use, devices: Sequence[tuple[int | None, Use]], rows: Sequence[Row]
-) -> list[dict[str, Any]]:
+) -> list[Mapping[str, Any]]:
     """Return the findings on a run, its devices (with their ranks) and its operators."""
     return in_order(
         _faster_than_peak(use, devices),
@@ -43,7 +43,7 @@ def findings_of(
     )
 
 
-def in_order(*found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def in_order(*found: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Put findings together: the most severe first, then those that lose most."""
     order = ("error", "warning", "info")
     return sorted(

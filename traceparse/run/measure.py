@@ -125,7 +125,9 @@ class _Job:
         self.digests = list({id(part.digest): part.digest for part in parts}.values())
         facts = [digest.header.facts for digest in self.digests]
         self._num_devices = num_devices(world_size, len(self.digests), len(parts))
-        self._model, self._notes = model_of(asked, facts, self._num_devices)
+        self._model, self._notes = model_of(
+            asked, facts, self._num_devices, world_size=world_size
+        )
         recorded = fact_of("tokens_per_step", facts, self._notes)
         self._tokens = asked.tokens_per_step or recorded
         told = [tally for tally in self.chosen if tally.works is not None]

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from traceparse.errors import Note
 from traceparse.run.asked import Asked
+from traceparse.units import format_number_of
 
 __all__ = ["ESTIMATED", "Model", "Source", "fact_of", "model_of", "num_devices"]
 
@@ -35,11 +36,17 @@ ESTIMATED: Final = Model("estimated")
 
 
 def model_of(
-    asked: Asked, facts: Sequence[Mapping[str, Any]], devices: Fraction
+    asked: Asked,
+    facts: Sequence[Mapping[str, Any]],
+    devices: Fraction,
+    *,
+    world_size: int | None,
 ) -> tuple[Model, list[Note]]:
     """Choose the source: the user before what was recorded before an estimate.
 
-    ``facts`` are those of each rank's header, ``devices`` how many share the work of a step.
+    Of what was recorded, the whole job's FLOP count before the sum of what each rank counted,
+    and that before 6ND. ``facts`` are those of each rank's header, ``devices`` how many share
+    the work of a step.
     """
     if asked.model_flop_per_step is not None:
         hardware = asked.hardware_flop_per_step
@@ -52,6 +59,8 @@ def model_of(
         return declared, []
     notes: list[Note] = []
     flop = fact_of("model_flop_per_step", facts, notes)
+    if flop is None:
+        flop = _added_up(facts, world_size, notes)
     convention = "counted"
     if flop is None:
         params = fact_of("params", facts, notes)
@@ -61,6 +70,27 @@ def model_of(
     if flop is None:
         return ESTIMATED, notes
     return Model("counted", flop / devices, convention=convention), notes
+
+
+def _added_up(
+    facts: Sequence[Mapping[str, Any]], world_size: int | None, notes: list[Note]
+) -> Fraction | None:
+    """Add up what each rank counted of its own work, which may differ: a pipeline's stages do.
+
+    Ranks that did not count are taken to work as much as the others on average.
+    """
+    name = "model_flop_per_rank_step"
+    counted = list(_numbers(name, facts, lowest=0))
+    if not sum(counted):
+        return None
+    ranks = max(world_size or 0, len(facts))
+    if len(counted) < ranks:
+        message = (
+            f"{format_number_of(len(counted), 'rank')} of {ranks:,} recorded {name}: their sum "
+            f"is scaled to all {ranks:,}"
+        )
+        notes.append(Note("model_flop_scaled", message))
+    return Fraction(sum(counted) * ranks, len(counted))
 
 
 def fact_of(
@@ -76,10 +106,10 @@ def fact_of(
     return Fraction(said[0]) if said else None
 
 
-def _numbers(name: str, facts: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+def _numbers(name: str, facts: Sequence[Mapping[str, Any]], lowest: int = 1) -> Iterator[int]:
     for each in facts:
         value = each.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST:
+        if isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= _MOST:
             yield value
 
 

@@ -24,7 +24,11 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """Who took part: field ``run`` of the contract."""
+    """Who took part: field ``run`` of the contract.
+
+    ``facts`` (an addition to it) are what capture recorded of the job, as far as all ranks
+    agree (:func:`traceparse.run.facts.facts_of`); ``None`` where no trace has any.
+    """
 
     world_size: int | None
     ranks: tuple[int, ...]
@@ -33,6 +37,7 @@ class RunInfo:
     accelerator: Mapping[str, Any] | None = None
     reference_dtype: str | None = None
     conventions: Mapping[str, str] | None = None
+    facts: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
