@@ -36,6 +36,8 @@ WHOLE = {
     "compiled": False,
     "tokens_per_step": 4_096,
     "samples_per_step": 8,
+    "tokens_per_rank_step": 512,
+    "samples_per_rank_step": 1,
     "params": 1_200_000,
     "model_flop_per_step": 10**18,
     "model_flop_per_rank_step": 10**17,

@@ -80,11 +80,13 @@ def test_a_large_job(report):
         compiled=True,
         meshes=[{"names": ["dp", "tp"], "shape": [2, 4]}, {"names": None, "shape": [1024, 8]}],
         samples_per_step=1,
+        samples_per_rank_step=1,
+        tokens_per_rank_step=8_192,
     )
     assert recorded_text(found) == (
         "torch 2.12.0, CUDA 13.0, ROCm 6.4, NCCL 2.27.3, NVIDIA H200, 405.0 B parameters, "
         "bfloat16 and float32, autocast to bfloat16, no activation checkpointing, compiled, "
-        "mesh dp 2 x tp 4, mesh 1,024 x 8, 1 sample a step"
+        "mesh dp 2 x tp 4, mesh 1,024 x 8, 8,192 tokens a step on each rank, 1 sample a step"
     )
 
 

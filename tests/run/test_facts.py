@@ -23,7 +23,7 @@ def job(make, *told, settings=()):
 
 
 def costs(report):
-    return [one for one in report.findings if one["code"] == "profiler_overhead"]
+    return [one for one in report.findings if one["code"] == "capture_overhead"]
 
 
 def test_without_facts_there_are_none(make):
@@ -70,7 +70,7 @@ def test_a_finding_says_how_much_and_what_to_do(make):
     report = job(make, ratio(0.1, **more), ratio(0.2, **more), ratio(0.06, **more))
     assert costs(report) == [
         {
-            "code": "profiler_overhead",
+            "code": "capture_overhead",
             "severity": "warning",
             "title": "profiling slowed the steps by 10.0%",
             "evidence": (

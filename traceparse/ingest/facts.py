@@ -137,6 +137,7 @@ _READERS: Final[Mapping[str, Callable[[object], Any]]] = {
         (
             *("num_sms", "device_memory_bytes", "sm_clock_hz", "memory_clock_hz"),
             *("num_threads", "tokens_per_step", "samples_per_step", "params"),
+            *("tokens_per_rank_step", "samples_per_rank_step"),
             *("model_flop_per_step", "profiled_step_ns", "unprofiled_step_ns"),
         ),
         _whole,

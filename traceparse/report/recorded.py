@@ -73,6 +73,8 @@ def _step(facts: Mapping[str, Any]) -> Iterator[str]:
     for what in ("token", "sample"):
         if (count := facts.get(f"{what}s_per_step")) is not None:
             yield f"{format_number_of(count, what)} a step"
+        elif (count := facts.get(f"{what}s_per_rank_step")) is not None:
+            yield f"{format_number_of(count, what)} a step on each rank"
 
 
 def _short(text: str) -> str:

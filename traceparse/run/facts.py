@@ -20,7 +20,7 @@ AGREED: Final = (
     *("backend", "meshes", "steps", "step_on", "num_params", "num_trainable_params"),
     *("num_embedding_params", "param_dtypes", "autocast_dtype", "checkpointing", "compiled"),
     *("params", "tokens_per_step", "samples_per_step", "model_flop_per_step"),
-    "num_unprofiled_steps",
+    *("tokens_per_rank_step", "samples_per_rank_step", "num_unprofiled_steps"),
 )
 _TOO_MUCH = 0.05  # of a step
 _BESIDES: Final = {"with_stack": "stacks", "profile_memory": "memory"}
@@ -63,7 +63,7 @@ def overhead_findings(
     besides = " and ".join(words for name, words in _BESIDES.items() if name in on)
     first = f"switch off {besides}, which slow every operator, and record" if besides else ""
     yield {
-        "code": "profiler_overhead",
+        "code": "capture_overhead",
         "severity": "warning",
         "title": f"profiling slowed the steps by {format_ratio(ratio)}",
         "evidence": _evidence(ratio, [digest.header.facts for digest in digests]),
