@@ -13,7 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["facts_path", "pack", "trace_name"]
+from traceparse.whole import whole
+
+__all__ = ["UNSAID", "facts_path", "pack", "trace_name", "write_facts"]
+
+UNSAID = "unsaid"  # of facts: what the job's log would have said, had the job still been there
 
 _BLOCK = 1 << 20
 _EVENTS = b'"traceEvents"'
@@ -34,11 +38,25 @@ def facts_path(trace: Path) -> Path:
     return trace.with_name(trace.name.removesuffix("_trace.json.gz") + "_facts.json")
 
 
-def pack(raw: Path, packed: Path, facts: Mapping[str, Any], *, with_host: bool) -> int:
-    """Compress a trace, telling it the facts, and count its events.
+def write_facts(trace: Path, facts: Mapping[str, Any]) -> None:
+    """Write the facts that belong to a trace.
+
+    Raises
+    ------
+    OSError
+        They cannot be written; what was there before stays.
+    """
+    with whole(facts_path(trace)) as file:
+        file.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def pack(
+    raw: Path, packed: Path, facts: Mapping[str, Any], *, name: str, with_host: bool
+) -> int:
+    """Compress a trace, telling it the facts and its name, and count its events.
 
     ``facts`` go in under the key ``traceparse``. Without ``with_host``, the name of the host
-    and the path of the file are left out.
+    is left out.
 
     Raises
     ------
@@ -47,7 +65,7 @@ def pack(raw: Path, packed: Path, facts: Mapping[str, Any], *, with_host: bool) 
     """
     num_events = 0
     with raw.open("rb") as source, _compressed(packed) as write:
-        for block in _edited(source, facts, with_host=with_host):
+        for block in _edited(source, facts, name=name, with_host=with_host):
             num_events += block.count(_EVENT)
             write(block)
     return num_events
@@ -70,7 +88,9 @@ def _compressed(packed: Path) -> Iterator[Callable[[bytes], object]]:
         yield sink.write
 
 
-def _edited(source: BinaryIO, facts: Mapping[str, Any], *, with_host: bool) -> Iterator[bytes]:
+def _edited(
+    source: BinaryIO, facts: Mapping[str, Any], *, name: str, with_host: bool
+) -> Iterator[bytes]:
     """Yield the file in blocks of whole lines, its head and its tail rewritten."""
     head = source.read(_BLOCK)
     while _EVENTS not in head and len(head) < _LONGEST_HEAD:
@@ -86,10 +106,9 @@ def _edited(source: BinaryIO, facts: Mapping[str, Any], *, with_host: bool) -> I
         if cut:
             yield kept[:cut]
             kept = kept[cut:]
-    if not with_host:
-        start = max(0, len(kept) - _TAIL_BYTES)
-        name = json.dumps(Path(source.name).name).encode()
-        kept = kept[:start] + _TRACE_NAME.sub(lambda _: b'"traceName": ' + name, kept[start:])
+    start = max(0, len(kept) - _TAIL_BYTES)
+    named = b'"traceName": ' + json.dumps(name).encode()
+    kept = kept[:start] + _TRACE_NAME.sub(lambda _: named, kept[start:])
     yield kept
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -15,8 +16,9 @@ from types import FrameType
 
 from traceparse.capture.environment import Told, with_capture
 from traceparse.errors import CaptureError, UsageError
+from traceparse.packing import UNSAID, facts_path
 
-__all__ = ["end_as", "kept_in", "run_captured", "wait_until_kept"]
+__all__ = ["end_as", "kept_in", "run_captured", "unsaid_in", "wait_until_kept"]
 
 _PASSED_ON = (
     signal.SIGTERM,
@@ -65,6 +67,17 @@ def end_as(status: int) -> int:
 def kept_in(directory: Path) -> list[Path]:
     """Return the traces that were kept in a directory."""
     return sorted(directory.glob("rank*_trace.json.gz"))
+
+
+def unsaid_in(directory: Path) -> dict[str, list[Path]]:
+    """Return what no process was left to say, with the traces that it is of."""
+    found: dict[str, list[Path]] = {}
+    for trace in kept_in(directory):
+        facts = facts_path(trace)
+        told = json.loads(facts.read_text("utf-8")) if facts.exists() else {}
+        for text in told.get(UNSAID, ()):
+            found.setdefault(text, []).append(trace)
+    return found
 
 
 def wait_until_kept(directory: Path, *, patience_s: float) -> list[Path]:

@@ -14,10 +14,10 @@ from typing import Any
 from traceparse.capture.environment import without_capture
 from traceparse.capture.said import Said
 from traceparse.errors import CaptureError
-from traceparse.packing import facts_path, pack
+from traceparse.packing import pack, write_facts
 from traceparse.whole import whole, whole_new
 
-__all__ = ["Keeper", "raw_path", "write_facts"]
+__all__ = ["Keeper", "Keeping", "raw_path"]
 
 _MODULE = "traceparse.engine.pack"  # by name only: nothing of the analysis is imported here
 
@@ -31,6 +31,16 @@ class Keeping:
     facts: Mapping[str, Any]
     overwrite: bool
     with_host: bool
+
+    def pack(self, packed: Path) -> None:
+        """Pack the trace here, under a name for now."""
+        pack(
+            self.raw,
+            packed,
+            self.facts,
+            name=self.target.name.removesuffix(".gz"),
+            with_host=self.with_host,
+        )
 
     def request(self) -> bytes:
         """Return what the process beside the job is told."""
@@ -113,7 +123,7 @@ class Keeper:
     def _keep_here(self, keeping: Keeping) -> None:
         naming = whole if keeping.overwrite else whole_new
         with naming(keeping.target) as packed:
-            pack(keeping.raw, packed, keeping.facts, with_host=keeping.with_host)
+            keeping.pack(packed)
         keeping.raw.unlink(missing_ok=True)
         write_facts(keeping.target, keeping.facts)
         self._is_kept(keeping, dict(keeping.facts))
@@ -130,12 +140,6 @@ def raw_path(target: Path) -> Path:
     The process id keeps apart two processes that claim one rank.
     """
     return target.with_name(f".{target.name}.{os.getpid()}.raw")
-
-
-def write_facts(target: Path, facts: Mapping[str, Any]) -> None:
-    """Write the facts that belong to a trace."""
-    with whole(facts_path(target)) as file:
-        file.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 def _started(keeping: Keeping) -> subprocess.Popen[bytes]:

@@ -14,7 +14,7 @@ from typing import Any
 from traceparse.capture.asked import Asked
 from traceparse.capture.counter import FlopCounter
 from traceparse.capture.facts import current_rank, process_facts
-from traceparse.capture.keeper import Keeper, Keeping, raw_path, write_facts
+from traceparse.capture.keeper import Keeper, Keeping, raw_path
 from traceparse.capture.models import Look
 from traceparse.capture.pace import Pace, Step
 from traceparse.capture.plan import Do
@@ -23,7 +23,7 @@ from traceparse.capture.rivals import RIVALS
 from traceparse.capture.said import Said
 from traceparse.capture.signals import Terminated
 from traceparse.errors import CaptureError
-from traceparse.packing import trace_name
+from traceparse.packing import trace_name, write_facts
 
 __all__ = ["Session"]
 

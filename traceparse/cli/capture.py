@@ -97,8 +97,15 @@ def capture(
     status = captured.run_captured(command, what)
     left = captured.wait_until_kept(out, patience_s=_PATIENCE_S)
     if not quiet:
+        for text, traces in captured.unsaid_in(out).items():
+            typer.echo(f"traceparse: {_named(traces)}: {text}", err=True)
         _say(out, captured.kept_in(out), left, steps)
     raise typer.Exit(captured.end_as(status))
+
+
+def _named(traces: list[Path]) -> str:
+    more = f" and {len(traces) - 1:,} more" if len(traces) > 1 else ""
+    return f"{traces[0]}{more}"
 
 
 def _say(out: Path, kept: list[Path], left: list[Path], steps: str) -> None:

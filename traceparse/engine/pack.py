@@ -10,13 +10,12 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from traceparse.errors import CaptureError, TraceparseError, one_line
 from traceparse.ingest import LOSSES, RankTrace, read_traces
-from traceparse.packing import facts_path, pack
+from traceparse.packing import UNSAID, pack, write_facts
 from traceparse.rank import digest
 from traceparse.whole import whole, whole_new
 
@@ -41,10 +40,15 @@ def main() -> None:
         verdict = keep(request)
     except (TraceparseError, OSError) as error:
         verdict = {"error": one_line(error)}
-    # A job that has gone reads no verdict.
-    with suppress(BrokenPipeError):
+    try:
         sys.stdout.write(json.dumps(verdict))
         sys.stdout.flush()
+    except BrokenPipeError:  # the job has gone: whoever started it may look there
+        sys.stdout = None
+        if verdict.get("said"):
+            write_facts(Path(request["target"]), {**verdict["facts"], UNSAID: verdict["said"]})
+    if "error" not in verdict:
+        Path(request["raw"]).unlink(missing_ok=True)  # last: it says that a packer is at work
 
 
 def keep(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,7 +68,13 @@ def keep(request: Mapping[str, Any]) -> dict[str, Any]:
     naming = whole if request["overwrite"] else whole_new
     try:
         with naming(target) as packed:
-            num_written = pack(raw, packed, facts, with_host=request["with_host"])
+            num_written = pack(
+                raw,
+                packed,
+                facts,
+                name=target.name.removesuffix(".gz"),
+                with_host=request["with_host"],
+            )
             verdict = _verdict(read_traces(packed, on_disk=True), num_written)
             verdict["trace_bytes"] = packed.stat().st_size
     except FileExistsError as error:
@@ -72,10 +82,8 @@ def keep(request: Mapping[str, Any]) -> dict[str, Any]:
             f"{target}: another process kept a trace of this rank meanwhile; "
             "choose another directory for each job"
         ) from error
-    raw.unlink(missing_ok=True)
     facts |= {name: verdict[name] for name in ("num_events", "trace_bytes")}
-    with whole(facts_path(target)) as file:
-        file.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    write_facts(target, facts)
     return {**verdict, "facts": facts}
 
 
