@@ -48,6 +48,7 @@ class Look:
     def __init__(self, said: Said, model: nn.Module | None = None) -> None:
         self._said = said
         self._given = model
+        self._torch = import_module("torch")
         self._seen: dict[int, _Seen] = {}
         self._roots: list[nn.Module] = []
         self._hooks: list[Any] = []
@@ -91,6 +92,8 @@ class Look:
         return False if self._checkpoints.is_watching else None
 
     def _see(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self._torch.compiler.is_compiling():
+            return  # then it is compiled as if this were not here
         seen = self._seen.setdefault(id(module), _Seen(module))
         with self._said.training_goes_on("facts are missing (what the model is given)"):
             _see_call(seen, args, kwargs)
@@ -219,7 +222,7 @@ def _is_checkpoint(module: nn.Module) -> bool:
 def is_compiled(models: Sequence[nn.Module]) -> bool:
     """Did torch.compile make anything that runs?"""
     dynamo = sys.modules.get("torch._dynamo.utils")
-    if dynamo is not None and dynamo.counters["frames"]["ok"]:
+    if dynamo is not None and dynamo.counters["stats"]["unique_graphs"]:
         return True
     return any(getattr(each, "_compiled_call_impl", None) for each in _modules(models))
 

@@ -46,10 +46,13 @@ class Plan:
 
     @property
     def look_at(self) -> int | None:
-        """A step before those that are recorded and the one that makes ready, if any."""
+        """A step before those that are recorded and the one that makes ready, if any.
+
+        Not the first one, in which torch.compile compiles: a look would be compiled with it.
+        """
         if self.steps is None:
             return 1 if self.do(0) is self.do(1) is self.do(2) is Do.NONE else None
-        return self.steps[0] - 2 if self.steps[0] >= 2 else None
+        return self.steps[0] - 2 if self.steps[0] > 2 else None
 
     def is_over(self, step: int) -> bool:
         """Is nothing recorded from this step on?"""
