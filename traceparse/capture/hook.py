@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from traceparse.capture.environment import Told, told
 from traceparse.capture.functions import Named, after_import
+from traceparse.capture.said import Said
 
 if TYPE_CHECKING:
     from traceparse.capture.optimizers import Leader
@@ -33,10 +33,14 @@ def install() -> None:
 
 
 class Following:
-    """A capture in a process that knows nothing of it."""
+    """A capture in a process that knows nothing of it.
+
+    Its methods are called in the middle of an import, or of an optimizer: none of them raises.
+    """
 
     def __init__(self, what: Told) -> None:
         self._what = what
+        self._said = Said()
         self._session: Session | None = None
         self._leader: Leader | None = None
         self._function: Named | None = None
@@ -49,22 +53,24 @@ class Following:
 
     def follow_optimizers(self) -> None:
         """End steps where optimizers have stepped, or notice at least that there are some."""
-        from traceparse.capture.optimizers import OPTIMIZERS, Leader
+        with self._said.training_goes_on():
+            from traceparse.capture.optimizers import OPTIMIZERS, Leader
 
-        self._leader = Leader()
-        OPTIMIZERS.listen(self._stepped, on_made=self._begin_early)
+            self._leader = Leader()
+            OPTIMIZERS.listen(self._stepped, on_made=self._begin_early)
 
     def _find_function(self) -> None:
-        assert self._function is not None
-        if self._function.call_after(self._step):
-            self._begin()
+        with self._said.training_goes_on():
+            if self._function is not None and self._function.call_after(self._step):
+                self._begin()
 
     def _begin_early(self) -> None:
         """Begin with the first optimizer that is made: what precedes is no training yet."""
-        if self._function is None:
-            self._begin()
-        else:
+        if self._function is not None:
             self._find_function()  # by now the main module has most of its functions
+            return
+        with self._said.training_goes_on():
+            self._begin()
 
     def _begin(self) -> Session:
         if self._session is None:
@@ -94,25 +100,24 @@ class Following:
             self._session.begin()
             # Now and not before: what is registered last is called first, so that torch and
             # its process groups are still there.
-            atexit.register(self._end)
+            atexit.register(self._session.close)
         return self._session
 
     def _stepped(self, optimizer: object) -> None:
-        assert self._leader is not None
-        ends = self._leader.ends_step(optimizer)
-        if self._function is None and ends:
+        if self._function is not None:
+            if not self._function.is_found:
+                self._find_function()
+                self._say_not_found()
+        elif self._leader is not None and self._leader.ends_step(optimizer):
             self._step()
-        elif self._function is not None and not self._function.is_found:
-            self._find_function()
 
     def _step(self) -> None:
-        self._begin().step()
+        with self._said.training_goes_on():
+            self._begin().step()
 
-    def _end(self) -> None:
-        if self._session is not None:
-            self._session.close()
+    def _say_not_found(self) -> None:
         if self._function is not None and not self._function.is_found:
-            sys.stderr.write(
-                f"traceparse: no step was counted: {self._what.step_on} was not found in this "
-                "process\n"
+            self._said.warn(
+                f"an optimizer has stepped, and {self._what.step_on} is not there yet: no step "
+                "is counted before it is"
             )
