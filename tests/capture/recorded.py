@@ -5,12 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 _ROOT = Path(__file__).parents[2]
+
+#: Ranks talk on this machine only; else gloo looks up the machine's own name.
+LOOPBACK = {
+    "GLOO_SOCKET_IFNAME": name for _, name in socket.if_nameindex() if name in ("lo", "lo0")
+}
 
 
 def events(trace: Path | None) -> list[dict[str, Any]]:
@@ -48,7 +54,7 @@ def run_python(*words: str) -> subprocess.CompletedProcess[str]:
     """Run Python where the tests can be imported."""
     return subprocess.run(
         [sys.executable, *words],
-        env={**os.environ, "PYTHONPATH": os.fspath(_ROOT), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, **LOOPBACK, "PYTHONPATH": os.fspath(_ROOT), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         timeout=120.0,
