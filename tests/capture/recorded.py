@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +13,7 @@ from typing import Any
 _ROOT = Path(__file__).parents[2]
 
 #: Ranks talk on this machine only; else gloo looks up the machine's own name.
-LOOPBACK = {
-    "GLOO_SOCKET_IFNAME": name for _, name in socket.if_nameindex() if name in ("lo", "lo0")
-}
+LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo"}
 
 
 def events(trace: Path | None) -> list[dict[str, Any]]:
