@@ -24,5 +24,5 @@ def following_optimizers(session: Session) -> Iterator[None]:
     try:
         yield
     finally:
-        OPTIMIZERS.listen(None)
+        OPTIMIZERS.forget(stepped)
         session.close()

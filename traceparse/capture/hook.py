@@ -5,7 +5,6 @@ Loaded before anything of the job, so it imports next to nothing until torch is 
 
 from __future__ import annotations
 
-import atexit
 import os
 from typing import TYPE_CHECKING
 
@@ -75,6 +74,7 @@ class Following:
     def _begin(self) -> Session:
         if self._session is None:
             from traceparse.capture.asked import asked_for
+            from traceparse.capture.ending import at_exit
             from traceparse.capture.session import Session
 
             what = self._what
@@ -98,9 +98,7 @@ class Following:
             )
             self._session = Session(asked)
             self._session.begin()
-            # Now and not before: what is registered last is called first, so that torch and
-            # its process groups are still there.
-            atexit.register(self._session.close)
+            at_exit(self._session.close)
         return self._session
 
     def _stepped(self, optimizer: object) -> None:

@@ -29,6 +29,7 @@ class _Seen:
     samples: int = 0
     tokens: int = 0
     autocast_dtype: str | None = None
+    depth: int = 0  # of calls inside one another
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -60,7 +61,12 @@ class Look:
         if is_compiled(self._roots):
             return  # what is compiled may be compiled again because of a hook
         self._hooks = [
-            each.register_forward_pre_hook(self._see, with_kwargs=True) for each in self._roots
+            hook
+            for each in self._roots
+            for hook in (
+                each.register_forward_pre_hook(self._see, with_kwargs=True),
+                each.register_forward_hook(self._see_end, always_call=True),
+            )
         ]
         self._checkpoints.watch()
 
@@ -95,8 +101,15 @@ class Look:
         if self._torch.compiler.is_compiling():
             return  # then it is compiled as if this were not here
         seen = self._seen.setdefault(id(module), _Seen(module))
+        seen.depth += 1
+        if seen.depth > 1:
+            return  # it calls itself, as Lightning's strategies do
         with self._said.training_goes_on("facts are missing (what the model is given)"):
             _see_call(seen, args, kwargs)
+
+    def _see_end(self, module: nn.Module, _args: object, _output: object) -> None:
+        if id(module) in self._seen:
+            self._seen[id(module)].depth -= 1
 
 
 def _see_call(seen: _Seen, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

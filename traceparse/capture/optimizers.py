@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -62,23 +63,22 @@ class Optimizers:
 
     def __init__(self) -> None:
         self._inside = threading.local()
-        self._listener: Callable[[object], None] | None = None
+        self._listeners: list[Callable[[object], None]] = []
         self._on_made: Callable[[], None] | None = None
 
     def listen(
         self,
-        listener: Callable[[object], None] | None,
+        listener: Callable[[object], None],
         *,
         on_made: Callable[[], None] | None = None,
     ) -> None:
-        """Call ``listener`` with each optimizer that has stepped, or nobody any more.
+        """Call ``listener`` with each optimizer that has stepped.
 
         ``on_made`` is called once, when the first optimizer of a class is made.
         """
-        self._listener, self._on_made = listener, on_made
+        self._listeners.append(listener)
+        self._on_made = on_made or self._on_made
         optimizer_type = import_module("torch.optim.optimizer").Optimizer
-        if listener is None:
-            return
         if not hasattr(optimizer_type.profile_hook_step, _MARK):
             original = optimizer_type.profile_hook_step
 
@@ -88,18 +88,33 @@ class Optimizers:
 
             setattr(hook_step, _MARK, True)
             optimizer_type.profile_hook_step = staticmethod(hook_step)
+            self._count_those_there(optimizer_type)
+
+    def forget(self, listener: Callable[[object], None]) -> None:
+        """Call it no more."""
+        self._listeners.remove(listener)
+
+    def _count_those_there(self, optimizer_type: Any) -> None:  # noqa: ANN401 - torch's class
+        """Count the steps of optimizers, and of their classes, that were made before."""
         for each in _subclasses(optimizer_type):
             step = each.__dict__.get("step")
             # What torch has not hooked yet, it will hook through the above.
-            if step is not None and hasattr(step, "hooked") and not hasattr(step, _MARK):
+            if step is not None and hasattr(step, "hooked"):
                 each.step = self._counted(step)  # type: ignore[attr-defined]
+        for one in gc.get_objects():
+            # A schedule of learning rates puts a step in its optimizer that has the old one.
+            if issubclass(type(one), optimizer_type) and "step" in one.__dict__:
+                one.step = self._counted(one.__dict__["step"], of=weakref.ref(one))
 
     def _tell_made(self) -> None:
         on_made, self._on_made = self._on_made, None
         if on_made is not None:
             on_made()
 
-    def _counted(self, step: Callable[..., Any]) -> Callable[..., Any]:
+    def _counted(
+        self, step: Callable[..., Any], of: Callable[[], object] | None = None
+    ) -> Callable[..., Any]:
+        """Return a step that is told to listeners: a class's, or that ``of`` one optimizer."""
         torch = import_module("torch")
         inside = self._inside
 
@@ -113,9 +128,10 @@ class Optimizers:
                 result = step(*args, **kwargs)
             finally:
                 inside.depth = depth
-            listener = self._listener
-            if depth == 0 and listener is not None and args:
-                listener(args[0])
+            if depth == 0:
+                optimizer = of() if of is not None else args[0]
+                for listener in tuple(self._listeners):
+                    listener(optimizer)
             return result
 
         setattr(counted, _MARK, True)
