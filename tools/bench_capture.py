@@ -13,7 +13,7 @@ from tools.bench_outcome import Outcome
 from tools.bench_runs import Sample, run_python, take_turns
 from tools.bench_table import Column, Figures, Goal, fixed, over, process_figures
 
-__all__ = ["capture"]
+__all__ = ["capture", "paired"]
 
 ROOT = Path(__file__).resolve().parent.parent
 _TRAIN = str(ROOT / "tools" / "train.py")
@@ -43,7 +43,7 @@ def capture(*, num_steps: int, recorded: int, hidden: int, repeat: int) -> Outco
     rows = process_figures(results)
     for name, result in results.items():
         rows[name] |= {key: result.median(key) for key in ("outside_s", "inside_s", "all_s")}
-        rows[name]["outside_x"] = _paired(result.samples, results[_PLAIN].samples)
+        rows[name]["outside_x"] = paired(result.samples, results[_PLAIN].samples)
         rows[name]["inside_x"] = over(rows[name]["inside_s"], rows[_PLAIN]["inside_s"])
     return Outcome(
         "capture",
@@ -64,7 +64,7 @@ def capture(*, num_steps: int, recorded: int, hidden: int, repeat: int) -> Outco
     )
 
 
-def _paired(samples: Sequence[Sample], plain: Sequence[Sample]) -> float | None:
+def paired(samples: Sequence[Sample], plain: Sequence[Sample]) -> float | None:
     """Return the median of the ratios within rounds: what a machine does slowly hits both."""
     ratios = [
         own["outside_s"] / other["outside_s"]

@@ -1,9 +1,9 @@
 """Make capture fail in every way there is, and say what the job did, and what its log says.
 
-``python tools/capture_faults.py`` trains on this machine, each time with another fault, and
-prints a row for each: whether the job went on and every loss is the same bit for bit as without
-capture (of jobs that end early by themselves: whether they ended as they do without capture),
-what was logged, and which traces are there. Exit status 1 if a job did otherwise.
+``python tools/capture_faults.py [FAULT ...]`` trains on this machine, each time with another
+fault, and prints a row for each: whether the job went on and every loss is the same bit for bit
+as without capture (of jobs that end early by themselves: whether they ended as they do without
+capture), what was logged, and which traces are there. Exit status 1 if a job did otherwise.
 """
 
 from __future__ import annotations
@@ -131,6 +131,7 @@ FAULTS: dict[str, Callable[[Path], None]] = {
     "another profiler starts meanwhile": _other_profiler(range(11, 15)),
     "another profiler runs before": _other_profiler(range(5, 8)),
 }
+_SMALL_DISK = "the disk is full: 64 KB"
 # What ends a job, told to tools/train.py: in step 11 of 20, of which 10 to 12 are recorded.
 _ENDS = {
     "an exception in the loop of rank 1": "raise",
@@ -143,24 +144,30 @@ _ENDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train with every fault and print the table; as a child, train with one."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["--fault"]:
+        return _train_with(FAULTS[words[1]], words[2:])
     parser = argparse.ArgumentParser(prog="capture_faults.py", description=__doc__)
-    parser.add_argument("--fault", choices=FAULTS, help=argparse.SUPPRESS)
-    wanted, words = parser.parse_known_args(arguments)
-    if wanted.fault:
-        return _train_with(FAULTS[wanted.fault], words)
+    parser.add_argument(
+        "faults", nargs="*", metavar="FAULT", help="which of them (default: all)"
+    )
+    wanted = parser.parse_args(words)
+    names = wanted.faults or [*FAULTS, _SMALL_DISK, *_ENDS]
     print("| fault | the job | logged by capture | traces |")
     print("|---|---|---|---|")
     good: list[bool] = []
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         place = Path(folder)
         expected = _alone(None, place / "plain")[1]
-        for fault in FAULTS:
-            good.append(_row(fault, place / f"fault{len(good)}", expected))
-        with _small_disk(place / "small") as traces:
-            if traces is not None:
-                good.append(_row("the disk is full: 64 KB", traces.parent, expected))
-        for name, how in _ENDS.items():
-            good.append(_ended_row(name, how, place / how))
+        for number, name in enumerate(names):
+            own = place / str(number)
+            if name in _ENDS:
+                good.append(_ended_row(name, _ENDS[name], own))
+            elif name in FAULTS:
+                good.append(_row(name, own, expected))
+            else:
+                with _small_disk(own / "traces") as is_there:
+                    good.append(not is_there or _row(name, own, expected))
     return 0 if all(good) else 1
 
 
@@ -226,17 +233,16 @@ def _print(name: str, verdict: str, said: str, traces: Path) -> None:
 
 
 @contextmanager
-def _small_disk(place: Path) -> Iterator[Path | None]:
-    """Mount a file system of 64 KB, where one may."""
-    traces = place / "traces"
+def _small_disk(traces: Path) -> Iterator[bool]:
+    """Mount a file system of 64 KB, where one may; was there one?"""
     traces.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(traces)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         print("no file system of 64 KB: it may not be mounted here", file=sys.stderr)
-        yield None
+        yield False
         return
     try:
-        yield traces
+        yield True
     finally:
         subprocess.run(["umount", str(traces)], check=True)
 

@@ -1,10 +1,11 @@
 """Capture two and four ranks in every way, and say what came of it.
 
-``python tools/capture_matrix.py [--ranks 2 4]`` trains by gloo on this machine, wrapped in DDP
-or FSDP2, with and without activation checkpoints, compiled or not; each once without capture,
-once with ``traceparse.profile`` in the loop and once under ``traceparse capture``. It prints a
-row for each captured job: files, facts, what the analysis says, and whether every loss is the
-same bit for bit as without capture. Exit status 1 if one is not, or a file is missing.
+``python tools/capture_matrix.py [--ranks 2 4] [--only WORD]`` trains by gloo on this machine,
+wrapped in DDP or FSDP2, with and without activation checkpoints, compiled or not; each once
+without capture, once with ``traceparse.profile`` in the loop and once under ``traceparse
+capture``. It prints a row for each captured job: files, facts, what the analysis says, and
+whether every loss is the same bit for bit as without capture. Exit status 1 if one is not, or a
+file is missing.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 import traceparse  # noqa: E402
 
-__all__ = ["Job", "launch", "losses_in", "main"]
+__all__ = ["TITLES", "Job", "launch", "losses_in", "main"]
 
 _STEPS = (10, 12)
 _TRAIN = ROOT / "tools" / "train.py"
@@ -40,6 +41,11 @@ class Job:
     wrapper: str
     checkpoint: str = "none"
     compiled: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the job is called."""
+        return f"{self.wrapper}-{self.checkpoint}-{'compiled' if self.compiled else 'eager'}"
 
     @property
     def words(self) -> list[str]:
@@ -138,7 +144,7 @@ def _report_told(report: dict[str, Any]) -> list[str]:
     ]
 
 
-_TITLES = (
+TITLES = (
     *("ranks", "wrapper", "checkpoints", "compiled", "form", "files", "losses"),
     *("parameters", "checkpointing", "compiled (fact)", "groups", "model FLOP counted a rank"),
     *("profiled slower by", "steps", "executed FLOP a step", "recomputed", "MFU source"),
@@ -150,6 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Capture every job and print the table."""
     parser = argparse.ArgumentParser(prog="capture_matrix.py", description=__doc__)
     parser.add_argument("--ranks", type=int, nargs="+", default=(2, 4))
+    parser.add_argument("--only", help="a part of the names of jobs, such as fsdp2-none-eager")
     wanted = parser.parse_args(arguments)
     jobs = [
         Job(ranks, wrapper, checkpoint)
@@ -158,10 +165,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     ]
     jobs += [Job(ranks, "ddp", compiled=True) for ranks in wanted.ranks]
-    print("| " + " | ".join(_TITLES) + " |")
-    print("|" + "---|" * len(_TITLES))
+    print("| " + " | ".join(TITLES) + " |")
+    print("|" + "---|" * len(TITLES))
     good = []
     for job in jobs:
+        if wanted.only and wanted.only not in job.name:
+            continue
         with tempfile.TemporaryDirectory(prefix="capture-") as folder:
             place = Path(folder)
             plain = launch([*job.words, "--out", str(place / "plain")], ranks=job.ranks)
