@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from traceparse.capture.said import in_words
 from traceparse.errors import CaptureError
 
 __all__ = ["FlopCounter"]
@@ -84,18 +85,21 @@ class FlopCounter:
 
     def count(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:  # noqa: ANN401
         """Count one call of an operator of torch."""
-        from traceparse.work import Work, work_of
+        try:
+            self._count(function._schema, args, kwargs)
+        except Exception as error:  # noqa: BLE001 - inside the job's step: the count is lost
+            self._unknown[str(function)] = in_words(error)
+
+    def _count(self, schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:  # noqa: ANN401
+        from traceparse.work import work_of
 
         torch = import_module("torch")
-        call = _call(torch, function._schema, args, kwargs)
-        try:
-            work = call and work_of(call)
-        except Exception as error:  # noqa: BLE001 - inside the job's step: the count is lost
-            work = Work(unknown=f"{type(error).__name__}: {error}")
+        call = _call(torch, schema, args, kwargs)
+        work = call and work_of(call)
         if not work:
             return
         if work.flop is None or work.recompute_flop is None:
-            self._unknown[function._schema.name] = work.unknown or "its FLOP are not known"
+            self._unknown[schema.name] = work.unknown or "its FLOP are not known"
             return
         flop = work.flop - work.recompute_flop
         in_backward = torch._C._current_graph_task_id() != -1

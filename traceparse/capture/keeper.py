@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from traceparse.capture.environment import without_capture
-from traceparse.capture.said import Said
+from traceparse.capture.said import Said, in_words
 from traceparse.errors import CaptureError
 from traceparse.packing import facts_path, pack
 from traceparse.whole import whole, whole_new
@@ -62,10 +63,10 @@ class Keeper:
         """Start to keep a trace; where no process can be started, do it here."""
         try:
             process = _started(keeping)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the trace can be kept here
             self._said.warn(
                 f"{keeping.target}: no process can be started beside the job "
-                f"({error.strerror}): the trace is packed by the job itself, and not read back"
+                f"({in_words(error)}): the trace is packed by the job itself, and not read back"
             )
             self._keep_here(keeping)
         else:
@@ -82,7 +83,8 @@ class Keeper:
         """Wait until all traces are kept; longer than so many seconds they finish alone."""
         for keeping, process in self._running:
             try:
-                process.wait(timeout_s)
+                with _naming(keeping.raw):
+                    process.wait(timeout_s)
             except subprocess.TimeoutExpired:
                 self._said.warn(
                     f"{keeping.target}: still being packed after {timeout_s:g} s; "
@@ -92,7 +94,8 @@ class Keeper:
 
     def _conclude(self, keeping: Keeping, process: subprocess.Popen[bytes]) -> None:
         # What it says is shorter than a pipe is deep, so it could end without being read.
-        answer, _ = process.communicate()
+        with _naming(keeping.raw):
+            answer, _ = process.communicate()
         try:
             verdict = json.loads(answer)
         except ValueError:
@@ -110,7 +113,7 @@ class Keeper:
 
     def _keep_here(self, keeping: Keeping) -> None:
         naming = whole if keeping.overwrite else whole_new
-        with naming(keeping.target) as packed:
+        with _naming(keeping.raw), naming(keeping.target) as packed:
             pack(keeping.raw, packed, keeping.facts, with_host=keeping.with_host)
         keeping.raw.unlink(missing_ok=True)
         write_facts(keeping.target, keeping.facts)
@@ -120,6 +123,17 @@ class Keeper:
         self.kept[keeping.target] = facts
         size = keeping.target.stat().st_size
         self._said.tell(f"{keeping.target}: kept, {size / 1e6:.1f} MB")
+
+
+@contextmanager
+def _naming(raw: Path) -> Iterator[None]:
+    """Have what goes wrong say where the trace is that torch wrote."""
+    try:
+        yield
+    except subprocess.TimeoutExpired:
+        raise
+    except Exception as error:
+        raise CaptureError(f"{in_words(error)}; what torch wrote is in {raw}") from error
 
 
 def raw_path(target: Path) -> Path:
@@ -137,6 +151,7 @@ def write_facts(target: Path, facts: Mapping[str, Any]) -> None:
 
 
 def _started(keeping: Keeping) -> subprocess.Popen[bytes]:
+    request = keeping.request()
     # In a session of its own: what ends the job does not end it.
     process = subprocess.Popen(  # noqa: S603 - our own module, with a Python that was told
         [os.environ.get("TRACEPARSE_PYTHON") or sys.executable, "-m", _MODULE],
@@ -147,7 +162,12 @@ def _started(keeping: Keeping) -> subprocess.Popen[bytes]:
         start_new_session=True,
     )
     assert process.stdin is not None
-    with process.stdin as told:
-        told.write(keeping.request())
+    try:
+        with process.stdin as told:
+            told.write(request)
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
     process.stdin = None  # told all
     return process

@@ -9,6 +9,8 @@ from functools import wraps
 from importlib import import_module
 from typing import Any
 
+from traceparse.capture.said import Said
+
 __all__ = ["OPTIMIZERS", "Leader", "Optimizers"]
 
 _STILL_EARLY = 10  # steps of the leader, in which another optimizer may take its place
@@ -61,24 +63,23 @@ class Optimizers:
     """
 
     def __init__(self) -> None:
+        self._said = Said()
         self._inside = threading.local()
         self._listener: Callable[[object], None] | None = None
         self._on_made: Callable[[], None] | None = None
 
     def listen(
         self,
-        listener: Callable[[object], None] | None,
+        listener: Callable[[object], None],
         *,
         on_made: Callable[[], None] | None = None,
     ) -> None:
-        """Call ``listener`` with each optimizer that has stepped, or nobody any more.
+        """Call ``listener`` with each optimizer that has stepped.
 
         ``on_made`` is called once, when the first optimizer of a class is made.
         """
         self._listener, self._on_made = listener, on_made
         optimizer_type = import_module("torch.optim.optimizer").Optimizer
-        if listener is None:
-            return
         if not hasattr(optimizer_type.profile_hook_step, _MARK):
             original = optimizer_type.profile_hook_step
 
@@ -94,10 +95,15 @@ class Optimizers:
             if step is not None and hasattr(step, "hooked") and not hasattr(step, _MARK):
                 each.step = self._counted(step)  # type: ignore[attr-defined]
 
+    def leave(self) -> None:
+        """Call nobody any more."""
+        self._listener = self._on_made = None
+
     def _tell_made(self) -> None:
         on_made, self._on_made = self._on_made, None
         if on_made is not None:
-            on_made()
+            with self._said.training_goes_on():
+                on_made()
 
     def _counted(self, step: Callable[..., Any]) -> Callable[..., Any]:
         torch = import_module("torch")
@@ -115,7 +121,8 @@ class Optimizers:
                 inside.depth = depth
             listener = self._listener
             if depth == 0 and listener is not None and args:
-                listener(args[0])
+                with self._said.training_goes_on():
+                    listener(args[0])
             return result
 
         setattr(counted, _MARK, True)

@@ -47,7 +47,6 @@ class Session:
         self._terminated = Terminated(self._end_by_signal)
         self._first = 0  # step of the recording
         self._step = 0
-        self._num_recordings = 0
         self.is_over = False  #: is there nothing left to do in this job?
 
     @property
@@ -83,16 +82,15 @@ class Session:
         """Keep what was recorded until now: the loop has ended."""
         if os.getpid() != self._pid:
             return
-        if self.is_over:
+        with self._terminated.held():
+            if not self.is_over:
+                with self._or_give_up():
+                    was_recording = self._recorder is not None and self._recorder.is_recording
+                    self._stop_looking()
+                    self._stop_recording()
+                    self._say_ended_early(was_recording=was_recording)
             with self._said.training_goes_on():
-                self._keeper.wait(patience_s)
-            return
-        with self._terminated.held(), self._or_give_up():
-            was_recording = self._recorder is not None and self._recorder.is_recording
-            self._stop_looking()
-            self._stop_recording()
-            self._say_ended_early(was_recording=was_recording)
-            self._finish(patience_s)
+                self._finish(patience_s)
 
     @contextmanager
     def _or_give_up(self) -> Iterator[None]:
@@ -171,25 +169,27 @@ class Session:
 
     def _give_way(self) -> None:
         """Let somebody else's profiler begin, after keeping what ours has."""
-        with self._or_give_up():
+        with self._terminated.held(), self._or_give_up():
             self._said.warn(
                 f"{self._target()}: another profiler begins in this process, and torch can run "
                 f"only one: the recording ends in step {self._step}"
             )
             self._stop_recording()
-            self._finish(0.0)
+            self.is_over = True
 
     def _stop_recording(self) -> None:
         """End the recording, if there is one, and keep what it has, if it has begun."""
-        recorder, self._recorder = self._recorder, None
+        recorder = self._recorder
         if recorder is None:
             return
         self._terminated.leave()
         if not recorder.is_recording:
+            self._recorder = None
             recorder.abandon()
             return
         recorder.end_step()
         recorder.stop()
+        self._recorder = None
         target = self._target()
         target.parent.mkdir(parents=True, exist_ok=True)
         if recorder.device_stopped:
@@ -197,18 +197,15 @@ class Session:
                 f"{target}: the device's tracer stopped before the recording did: kernels are "
                 "missing at its end; record fewer steps"
             )
-        raw = raw_path(target)
-        recorder.write(raw, target)
-        self._num_recordings += 1
-        self._keeper.keep(
-            Keeping(
-                raw,
-                target,
-                self._all_facts(),
-                overwrite=self._asked.overwrite,
-                with_host=self._asked.with_host,
-            )
+        keeping = Keeping(
+            raw_path(target),
+            target,
+            self._all_facts(),
+            overwrite=self._asked.overwrite,
+            with_host=self._asked.with_host,
         )
+        recorder.write(keeping.raw, target)
+        self._keeper.keep(keeping)
 
     def _all_facts(self) -> dict[str, Any]:
         return {
@@ -233,7 +230,8 @@ class Session:
         counter, self._counter = self._counter, None
         look, self._look = self._look, None
         if counter is not None:
-            counter.stop()
+            with self._said.training_goes_on("FLOP of the model are not counted"):
+                counter.stop()
         if look is not None:
             with self._said.training_goes_on("facts are missing (the model)"):
                 self._facts |= look.end()

@@ -31,8 +31,8 @@ class Terminated:
         if threading.current_thread() is not threading.main_thread():
             return  # Python does not let others
         if not self._is_entered and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, self._handle)
             self._is_entered = True
+            signal.signal(signal.SIGTERM, self._handle)
 
     def leave(self) -> None:
         """Wait no more."""
