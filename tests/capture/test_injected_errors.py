@@ -1,8 +1,8 @@
 """Whatever fails in capture, training goes on: every call that capture makes is made to fail.
 
-Which calls there are is seen in captures that go well: calls of functions of ours, and calls that
-functions of ours make, of torch or anything else. Each fails once, before it has done anything
-or, if it is not ours, when it has done all, as an error of torch or of the system.
+Which calls there are is seen in captures that go well: calls of functions of ours, and calls
+that functions of ours make, of torch or anything else. Each fails once, before it has done
+anything or, if it is not ours, when it has done all, as an error of torch or of the system.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ _ONLY_BEFORE = ("Path.open", "TorchDispatchMode.__enter__")
 _ONLY_AFTER = ("TorchDispatchMode.__exit__",)
 
 
-class Injected(RuntimeError):
+class InjectedError(RuntimeError):
     """An error of torch's, let us say."""
 
 
@@ -142,8 +142,8 @@ class Call:
     @property
     def errors(self) -> list[Exception]:
         if self.is_of_ours or self.when == "after":
-            return [Injected("torch is unwell")]
-        return [Injected("torch is unwell"), OSError(28, "No space left on device")]
+            return [InjectedError("torch is unwell")]
+        return [InjectedError("torch is unwell"), OSError(28, "No space left on device")]
 
 
 def is_ours(frame: FrameType | None) -> bool:
@@ -432,7 +432,7 @@ def what_goes_wrong(run: Runner, job: Any, call: Call, error: Exception) -> str:
     wrong: list[str] = []
     try:
         after = run(job, see)
-    except BaseException as raised:
+    except BaseException as raised:  # noqa: BLE001 - nothing may be raised
         wrong = [f"raises {raised!r}"]
     else:
         wrong = after.wrong

@@ -95,12 +95,12 @@ class Session:
     @contextmanager
     def _or_give_up(self) -> Iterator[None]:
         """Run a part of the capture; if it fails, say so and do nothing from then on."""
+        has_failed = True
         with self._said.training_goes_on():
-            try:
-                yield
-            except Exception:
-                self._give_up()
-                raise
+            yield
+            has_failed = False
+        if has_failed:
+            self._give_up()
 
     def _give_up(self) -> None:
         self.is_over = True

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from traceparse.errors import CaptureError, TraceparseError, one_line
+from traceparse.errors import CaptureError, InputError, TraceparseError, one_line
 from traceparse.ingest import LOSSES, RankTrace, read_traces
 from traceparse.packing import facts_path, pack
 from traceparse.rank import digest
@@ -65,7 +65,11 @@ def keep(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         with naming(target) as packed:
             num_written = pack(raw, packed, facts, with_host=request["with_host"])
-            verdict = _verdict(read_traces(packed, on_disk=True), num_written)
+            try:
+                verdict = _verdict(read_traces(packed, on_disk=True), num_written)
+            except InputError as error:  # of a name that is gone when somebody reads this
+                text = str(error).replace(str(packed), str(target))
+                raise InputError(text) from error
             verdict["trace_bytes"] = packed.stat().st_size
     except FileExistsError as error:
         raise CaptureError(
