@@ -10,6 +10,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from traceparse.capture import keeper
 from traceparse.engine import pack
+from traceparse.errors import TraceparseError, one_line
 
 _OF_THE_JOB = ("RANK", "LOCAL_RANK", "SLURM_LOCALID", "WORLD_SIZE", "TRACEPARSE_PYTHON")
 
@@ -26,8 +27,8 @@ class Finished:
     def __init__(self, keeping: keeper.Keeping) -> None:
         try:
             verdict = pack.keep(json.loads(keeping.request()))
-        except (pack.TraceparseError, OSError) as error:
-            verdict = {"error": pack.one_line(error)}
+        except (TraceparseError, OSError) as error:
+            verdict = {"error": one_line(error)}
         self.returncode = 0
         self._answer = json.dumps(verdict).encode()
 
