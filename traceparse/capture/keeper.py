@@ -113,9 +113,10 @@ class Keeper:
 
     def _keep_here(self, keeping: Keeping) -> None:
         naming = whole if keeping.overwrite else whole_new
-        with _naming(keeping.raw), naming(keeping.target) as packed:
-            pack(keeping.raw, packed, keeping.facts, with_host=keeping.with_host)
-        keeping.raw.unlink(missing_ok=True)
+        if keeping.raw.exists() or not keeping.target.exists():
+            with _naming(keeping.raw), naming(keeping.target) as packed:
+                pack(keeping.raw, packed, keeping.facts, with_host=keeping.with_host)
+            keeping.raw.unlink(missing_ok=True)
         write_facts(keeping.target, keeping.facts)
         self._is_kept(keeping, dict(keeping.facts))
 
@@ -133,6 +134,8 @@ def _naming(raw: Path) -> Iterator[None]:
     except subprocess.TimeoutExpired:
         raise
     except Exception as error:
+        if not raw.exists():
+            raise
         raise CaptureError(f"{in_words(error)}; what torch wrote is in {raw}") from error
 
 
@@ -161,13 +164,13 @@ def _started(keeping: Keeping) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    assert process.stdin is not None
+    told, process.stdin = process.stdin, None  # what comes back is all that is left to do
+    assert told is not None
     try:
-        with process.stdin as told:
+        with told:
             told.write(request)
     except BaseException:
         process.kill()
         process.communicate()
         raise
-    process.stdin = None  # told all
     return process
