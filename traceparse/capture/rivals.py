@@ -28,9 +28,10 @@ class Rivals:
 
     @property
     def is_busy(self) -> bool:
-        """Is a profiler of somebody else ready to record, or does it record?"""
+        """Is a profiler ready to record, or does it record: one of another capture, too?"""
         autograd = import_module("torch.autograd")
-        return self._is_busy or bool(autograd._profiler_enabled())
+        is_ours = self._give_way is not None
+        return self._is_busy or is_ours or bool(autograd._profiler_enabled())
 
     def watch(self) -> None:
         """Begin to watch; from then on, for as long as the process lives."""
@@ -44,6 +45,7 @@ class Rivals:
     def ours(self, give_way: Callable[[], None] | None = None) -> Iterator[None]:
         """Run calls of our own; ``give_way`` is called when somebody else begins later."""
         before, self._is_ours = self._is_ours, True
+        self._give_way = None
         try:
             yield
             self._give_way = give_way
