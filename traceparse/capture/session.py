@@ -57,8 +57,9 @@ class Session:
     def begin(self) -> None:
         """Begin step 0, if the traces could be kept."""
         with self._or_give_up():
-            self._target().parent.mkdir(parents=True, exist_ok=True)
-            self._refuse_what_is_there()
+            self._asked.directory.mkdir(parents=True, exist_ok=True)
+            if self._asked.plan.steps is not None:
+                self._refuse_what_is_there()
             RIVALS.watch()
             if RIVALS.is_busy and self._asked.plan.do(0) is not Do.NONE:
                 raise CaptureError(ANOTHER_RUNS)
@@ -126,6 +127,7 @@ class Session:
         if self._recorder is not None and do.records:
             if not self._recorder.is_recording:
                 self._first = self._step
+                self._refuse_what_is_there()
                 self._recorder.start()
                 self._terminated.enter()
             self._recorder.begin_step(self._step)
