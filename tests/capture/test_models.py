@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -213,10 +214,16 @@ def test_a_compiled_model_gets_no_hook() -> None:
 def test_whatever_dynamo_has_compiled_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._dynamo.utils import counters
 
-    monkeypatch.setitem(counters["frames"], "ok", 0)
-    assert not is_compiled([])
-    monkeypatch.setitem(counters["frames"], "ok", 1)
-    assert is_compiled([])
+    for group, name in (("frames", "ok"), ("stats", "unique_graphs")):
+        monkeypatch.setitem(counters, group, Counter())
+        assert not is_compiled([])
+        monkeypatch.setitem(counters, group, Counter({name: 1}))
+        assert is_compiled([])
+        monkeypatch.setitem(counters, group, Counter())
+
+
+def test_a_model_that_will_be_compiled_is_one() -> None:
+    assert is_compiled([torch.compile(nn.Linear(2, 2), backend="eager")])
 
 
 @pytest.fixture

@@ -53,10 +53,7 @@ class FlopCounter:
             Something in the job is compiled, and would be compiled again without the counter's
             operators, or run without being compiled.
         """
-        from traceparse.capture.models import is_compiled
-
-        if is_compiled(()):
-            raise CaptureError("torch.compile is used, and what it compiles is not counted")
+        _refuse_compiled()
         self._mode = _mode(self)
         self._mode.__enter__()
 
@@ -74,6 +71,7 @@ class FlopCounter:
         CaptureError
             Some operator cannot be counted, or none was.
         """
+        _refuse_compiled()  # in this very step
         if self._unknown:
             name, reason = next(iter(self._unknown.items()))
             raise CaptureError(f"{name} cannot be counted: {reason}")
@@ -84,11 +82,26 @@ class FlopCounter:
         return flop
 
     def count(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:  # noqa: ANN401
-        """Count one call of an operator of torch."""
+        """Count one call of an operator of torch, or of an operator that runs functions."""
         try:
-            self._count(function._schema, args, kwargs)
+            schema = getattr(function, "_schema", None)
+            if schema is None:
+                raise CaptureError("it runs functions, and what they call is not seen")
+            self._count(schema, args, kwargs)
         except Exception as error:  # noqa: BLE001 - inside the job's step: the count is lost
             self._unknown[str(function)] = in_words(error)
+
+    def is_made_of_others(self, function: Any) -> bool:  # noqa: ANN401 - torch's own
+        """Say whether an operator without a formula calls others: seldom, and below autograd."""
+        from traceparse.work import formulas
+
+        has_kernel = import_module("torch")._C._dispatch_has_kernel_for_dispatch_key
+        name = str(getattr(getattr(function, "_schema", None), "name", ""))
+        return (
+            name.startswith("aten::")
+            and name not in formulas()
+            and has_kernel(function.name(), "CompositeImplicitAutograd")
+        )
 
     def _count(self, schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:  # noqa: ANN401
         from traceparse.work import work_of
@@ -109,16 +122,35 @@ class FlopCounter:
             self._flop += flop
 
 
+def _refuse_compiled() -> None:
+    from traceparse.capture.models import is_compiled
+
+    if is_compiled(()):
+        raise CaptureError("torch.compile is used, and what it compiles is not counted")
+
+
 def _mode(counter: FlopCounter) -> Any:  # noqa: ANN401 - a class of torch's
     torch = import_module("torch")
     modes = import_module("torch.utils._python_dispatch")
     plain = (torch.Tensor, torch.nn.Parameter)
 
     class Counting(modes.TorchDispatchMode):  # type: ignore[misc, name-defined]
+        supports_higher_order_operators = True  # without, they fail
+
+        @classmethod
+        def ignore_compile_internals(cls):  # type: ignore[no-untyped-def]  # noqa: ANN206
+            return True  # without, what is compiled in this very step would fail or not be
+
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None):  # type: ignore[no-untyped-def]  # noqa: ANN204, ANN401
-            # A tensor that is spread over ranks comes back here as the part of this rank.
+            # Where only shapes are asked for, as for a tensor that is spread over ranks.
+            if any(each.__name__ == "FakeTensor" for each in types):
+                return func(*args, **(kwargs or {}))
+            # What it is made of comes back here, of one that is spread the part of this rank.
             if any(each not in plain for each in types):
                 return NotImplemented
+            if counter.is_made_of_others(func):
+                with self:
+                    return func.decompose(*args, **(kwargs or {}))
             result = func(*args, **(kwargs or {}))
             counter.count(func, args, kwargs or {})
             return result

@@ -223,9 +223,14 @@ def _is_checkpoint(module: nn.Module) -> bool:
 def is_compiled(models: Sequence[nn.Module]) -> bool:
     """Did torch.compile make anything that runs?"""
     dynamo = sys.modules.get("torch._dynamo.utils")
-    if dynamo is not None and dynamo.counters["frames"]["ok"]:
-        return True
-    return any(getattr(each, "_compiled_call_impl", None) for each in _modules(models))
+    if dynamo is not None:
+        counters = dynamo.counters  # with fullgraph=True only the graphs are counted
+        if counters["frames"]["ok"] or counters["stats"]["unique_graphs"]:
+            return True
+    return any(
+        type(each).__name__ == "OptimizedModule" or getattr(each, "_compiled_call_impl", None)
+        for each in _modules(models)
+    )
 
 
 def _meshes(models: Sequence[nn.Module]) -> list[dict[str, Any]]:
