@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +21,14 @@ _OF_THE_JOB = ("RANK", "LOCAL_RANK", "SLURM_LOCALID", "WORLD_SIZE", "TRACEPARSE_
 def no_rank_in_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in _OF_THE_JOB:
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what other tests have compiled in this process."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    for group in ("frames", "stats") if dynamo is not None else ():
+        monkeypatch.setitem(dynamo.counters, group, Counter())
 
 
 class Finished:

@@ -16,15 +16,6 @@ from traceparse.capture.counter import FlopCounter
 from traceparse.errors import CaptureError
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other tests may have compiled something in this process."""
-    from torch._dynamo.utils import counters
-
-    for group in ("frames", "stats"):
-        monkeypatch.setitem(counters, group, Counter())
-
-
 def counted(step: Callable[[], Any], *, checkpointing: bool = False) -> int:
     it = FlopCounter()
     it.begin()
@@ -82,7 +73,9 @@ def test_what_is_recomputed_is_not_counted_twice(use_reentrant: bool) -> None:
     def step(*, recomputes: bool = True) -> None:
         batch = torch.ones(BATCH, INS, requires_grad=True)
         out = (
-            checkpoint(model, batch, use_reentrant=use_reentrant) if recomputes else model(batch)
+            checkpoint(model, batch, use_reentrant=use_reentrant)
+            if recomputes
+            else model(batch)
         )
         out.sum().backward()
 
@@ -229,7 +222,9 @@ def test_operators_below_autograd_are_counted_by_what_they_call() -> None:
         with torch.inference_mode():
             model(torch.ones(2, 4))
 
-    ragged = torch.nested.nested_tensor([torch.ones(2, 4), torch.ones(5, 4)], layout=torch.jagged)
+    ragged = torch.nested.nested_tensor(
+        [torch.ones(2, 4), torch.ones(5, 4)], layout=torch.jagged
+    )
     assert counted(step) == 2 * 2 * 4 * 3
     assert counted(lambda: model(ragged)) == 2 * 7 * 4 * 3
 
@@ -264,7 +259,14 @@ def test_to_stop_twice_is_to_stop_once() -> None:
 def test_arguments_are_written_as_the_profiler_writes_them() -> None:
     tensors = [torch.ones(2, dtype=torch.bfloat16), torch.ones(3)]
     values = [tensors[0], tensors, [1, 2], None, True, 0.5]
-    assert [counter._dims(torch, value) for value in values] == [[2], [[2], [3]], [], [], [], []]
+    assert [counter._dims(torch, value) for value in values] == [
+        [2],
+        [[2], [3]],
+        [],
+        [],
+        [],
+        [],
+    ]
     assert [counter._type(torch, value) for value in values] == [
         "c10::BFloat16",
         *("", "", "", "", ""),

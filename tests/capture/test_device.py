@@ -68,7 +68,9 @@ def test_a_cpu_is_named_as_linux_names_it(
     assert device_facts(torch_of()) == {"device_name": None}
 
 
-def test_without_a_gpu_or_a_library_there_are_no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_gpu_or_a_library_there_are_no_limits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(device, "find_spec", lambda _: None)
     for torch in (torch_of(), torch_of(cuda=True), torch_of(cuda=True, hip="6.2")):
         assert limit_facts(torch) == {}

@@ -57,7 +57,9 @@ class Packer:
 @pytest.fixture
 def packer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Packer]:
     def make(answer: object, **options: Any) -> Packer:
-        it = Packer(answer if isinstance(answer, bytes) else json.dumps(answer).encode(), **options)
+        it = Packer(
+            answer if isinstance(answer, bytes) else json.dumps(answer).encode(), **options
+        )
         monkeypatch.setattr(keeper, "_started", lambda _: it)
         return it
 
@@ -143,7 +145,9 @@ def test_where_no_process_starts_the_job_packs(
         keeping.target.write_text("old")
     it = Keeper(Said())
     it.keep(
-        Keeping(keeping.raw, keeping.target, keeping.facts, overwrite=overwrite, with_host=False)
+        Keeping(
+            keeping.raw, keeping.target, keeping.facts, overwrite=overwrite, with_host=False
+        )
     )
     assert names_in(keeping.target.parent) == ["rank0_facts.json", "rank0_trace.json.gz"]
     assert read(keeping.target)["traceparse"] == facts_beside(keeping.target) == {"params": 3}

@@ -130,7 +130,9 @@ def test_models_are_found_that_are_called() -> None:
             self.inside = nn.Sequential(nn.Linear(2, 2))
 
     trained, unused, big = Holder().inside, nn.Linear(9, 9), nn.Linear(3, 3)
-    facts = looked(None, torch.ones(4, 2), calls=lambda it: (trained(it), big(torch.ones(7, 3))))
+    facts = looked(
+        None, torch.ones(4, 2), calls=lambda it: (trained(it), big(torch.ones(7, 3)))
+    )
     assert facts["num_params"] == 6 + 12
     assert facts["samples_per_rank_step"] == 7  # of the largest
     assert unused._forward_pre_hooks == {}

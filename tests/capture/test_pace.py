@@ -54,7 +54,9 @@ def test_a_faster_recorded_step_is_a_ratio_below_0(clock: SimpleNamespace) -> No
 
 
 def test_only_the_last_20_before_and_the_first_5_behind_count(clock: SimpleNamespace) -> None:
-    it = paced(clock, *plain(*[9] * 50, *[1] * 20), (1, Step.PROFILED), *plain(*[1] * 5, *[9] * 7))
+    it = paced(
+        clock, *plain(*[9] * 50, *[1] * 20), (1, Step.PROFILED), *plain(*[1] * 5, *[9] * 7)
+    )
     assert it.facts()["unprofiled_step_ns"] == 1
     assert it.facts()["num_unprofiled_steps"] == 25
 

@@ -106,7 +106,9 @@ def test_the_first_of_a_node_is_known_by_its_launcher(
 
 
 @pytest.mark.parametrize(
-    "ranks", ["", "nodes", "1,,2", "4-3", "-1", "1.5", -1, [], [0, -1], ["0"], 1.5, None], ids=repr
+    "ranks",
+    ["", "nodes", "1,,2", "4-3", "-1", "1.5", -1, [], [0, -1], ["0"], 1.5, None],
+    ids=repr,
 )
 def test_ranks_that_are_none_are_refused(ranks: Any) -> None:
     with pytest.raises(UsageError) as caught:

@@ -177,7 +177,9 @@ def test_only_the_file_is_asked_for_where_torch_can() -> None:
         return "config"
 
     def torch_like(make: Callable[..., Any]) -> Any:
-        return SimpleNamespace(_C=SimpleNamespace(_profiler=SimpleNamespace(_ExperimentalConfig=make)))
+        return SimpleNamespace(
+            _C=SimpleNamespace(_profiler=SimpleNamespace(_ExperimentalConfig=make))
+        )
 
     def old(**_: Any) -> None:
         raise TypeError("no such option")

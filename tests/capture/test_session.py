@@ -154,6 +154,24 @@ def test_flop_that_cannot_be_counted_are_said_and_cost_nothing_else(
     ]
 
 
+def test_a_step_inside_of_a_backward_pass_is_not_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """GIVEN a hook of a gradient that says it."""
+    weight = torch.ones(3, requires_grad=True)
+    with profile(tmp_path, steps=range(1, 2)) as prof:
+        weight.register_post_accumulate_grad_hook(lambda _: prof.step())
+        for _ in range(3):
+            (weight @ torch.ones(3)).backward()  # type: ignore[no-untyped-call]
+    assert caplog.messages == [
+        f"traceparse: {tmp_path}: a step that ends inside of a backward pass is not counted: no "
+        "profiler can start or stop there",
+        f"traceparse: {tmp_path}: no trace was written: step 1 was asked for, but the loop ended "
+        "in step 0; ask for earlier steps (a step ends with step())",
+    ]
+    assert not torch.autograd._profiler_enabled()
+
+
 def test_when_the_loop_has_gone_on_long_enough_nothing_is_left_to_do(tmp_path: Path) -> None:
     session = Session(asked_for(tmp_path, steps=range(1, 2), facts={}))
     session.begin()

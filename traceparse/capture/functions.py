@@ -95,7 +95,8 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
         def exec_module(module: ModuleType) -> None:
             execute(module)
-            then()
+            if module.__name__ == fullname:  # a loader may be one of many modules
+                then()
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

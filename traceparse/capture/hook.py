@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from traceparse.capture.environment import Told, told
@@ -15,6 +16,7 @@ from traceparse.capture.functions import Named, after_import
 
 if TYPE_CHECKING:
     from traceparse.capture.optimizers import Leader
+    from traceparse.capture.said import Said
     from traceparse.capture.session import Session
 
 __all__ = ["install"]
@@ -40,6 +42,7 @@ class Following:
         self._session: Session | None = None
         self._leader: Leader | None = None
         self._function: Named | None = None
+        self._said: Said | None = None
 
     def follow_function(self, function: Named) -> None:
         """End steps where a function returns, as soon as there is such a function."""
@@ -49,15 +52,23 @@ class Following:
 
     def follow_optimizers(self) -> None:
         """End steps where optimizers have stepped, or notice at least that there are some."""
-        from traceparse.capture.optimizers import OPTIMIZERS, Leader
+        with self._training_goes_on():
+            from traceparse.capture.optimizers import OPTIMIZERS, Leader
 
-        self._leader = Leader()
-        OPTIMIZERS.listen(self._stepped, on_made=self._begin_early)
+            self._leader = Leader()
+            OPTIMIZERS.listen(self._stepped, on_made=self._begin_early)
+
+    def _training_goes_on(self) -> AbstractContextManager[None]:
+        from traceparse.capture.said import Said
+
+        self._said = self._said or Said()
+        return self._said.training_goes_on()
 
     def _find_function(self) -> None:
-        assert self._function is not None
-        if self._function.call_after(self._step):
-            self._begin()
+        with self._training_goes_on():
+            assert self._function is not None
+            if self._function.call_after(self._step):
+                self._begin()
 
     def _begin_early(self) -> None:
         """Begin with the first optimizer that is made: what precedes is no training yet."""
@@ -106,7 +117,8 @@ class Following:
             self._find_function()
 
     def _step(self) -> None:
-        self._begin().step()
+        with self._training_goes_on():
+            self._begin().step()
 
     def _end(self) -> None:
         if self._session is not None:

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from functools import wraps
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from traceparse.capture.said import Said
@@ -65,6 +66,7 @@ class Optimizers:
     def __init__(self) -> None:
         self._said = Said()
         self._inside = threading.local()
+        self._late: object | None = None  # what stepped in a backward pass that has not ended
         self._listener: Callable[[object], None] | None = None
         self._on_made: Callable[[], None] | None = None
 
@@ -97,13 +99,39 @@ class Optimizers:
 
     def leave(self) -> None:
         """Call nobody any more."""
-        self._listener = self._on_made = None
+        self._listener = self._on_made = self._late = None
 
     def _tell_made(self) -> None:
         on_made, self._on_made = self._on_made, None
         if on_made is not None:
             with self._said.training_goes_on():
                 on_made()
+
+    def _tell(self, torch: ModuleType, optimizer: object) -> None:
+        if torch._C._current_graph_task_id() != -1:
+            # Inside of a backward pass no profiler may start or stop. What steps there is done
+            # when it ends; of the very first one the end is not seen.
+            self._late = optimizer
+            self._watch_backward(torch)
+        elif self._listener is not None:
+            self._listener(optimizer)
+
+    def _watch_backward(self, torch: ModuleType) -> None:
+        original = torch.autograd.backward
+        if hasattr(original, _MARK):
+            return
+
+        @wraps(original)
+        def backward(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - torch's own
+            result = original(*args, **kwargs)
+            late, self._late = self._late, None
+            if late is not None:
+                with self._said.training_goes_on():
+                    self._tell(torch, late)
+            return result
+
+        setattr(backward, _MARK, True)
+        torch.autograd.backward = backward
 
     def _counted(self, step: Callable[..., Any]) -> Callable[..., Any]:
         torch = import_module("torch")
@@ -119,10 +147,9 @@ class Optimizers:
                 result = step(*args, **kwargs)
             finally:
                 inside.depth = depth
-            listener = self._listener
-            if depth == 0 and listener is not None and args:
+            if depth == 0 and self._listener is not None and args:
                 with self._said.training_goes_on():
-                    listener(args[0])
+                    self._tell(torch, args[0])
             return result
 
         setattr(counted, _MARK, True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,12 @@ class Session:
         if self.is_over or os.getpid() != self._pid:  # a process that the job forked
             return
         with self._terminated.held(), self._or_give_up():
+            if import_module("torch")._C._current_graph_task_id() != -1:
+                self._said.warn(
+                    f"{self._asked.directory}: a step that ends inside of a backward pass is not "
+                    "counted: no profiler can start or stop there"
+                )
+                return
             self._pace.end(self._kind())
             self._leave()
             self._step += 1
