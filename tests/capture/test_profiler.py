@@ -1,75 +1,32 @@
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from torch.testing._internal.distributed.fake_pg import FakeStore
 
 import traceparse
-from traceparse.capture import profile, profiler
-from traceparse.errors import CaptureError, MissingExtraError, UsageError
+from tests.capture.loops import (
+    facts_beside,
+    kept_names,
+    loop,
+    names_in,
+    read,
+    step_names,
+    work,
+)
+from traceparse.capture import profile
+from traceparse.errors import MissingExtraError, UsageError
 from traceparse.ingest import read_trace
 
-
-@pytest.fixture(autouse=True)
-def no_rank_in_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RANK", raising=False)
-
-
-@pytest.fixture
-def fake_group() -> Iterator[Callable[[], None]]:
-    """Torch.distributed as rank 3 of 8, without the other seven."""
-    groups = []
-
-    def come_up() -> None:
-        torch.distributed.init_process_group("fake", rank=3, world_size=8, store=FakeStore())
-        groups.append(1)
-
-    yield come_up
-    if groups:
-        torch.distributed.destroy_process_group()
-
-
-def work() -> None:
-    torch.mm(torch.ones(4, 8), torch.ones(8, 2))
-
-
-def loop(directory: Path, num_steps: int, **options: Any) -> profile:
-    with profile(directory, **options) as prof:
-        for _ in range(num_steps):
-            work()
-            prof.step()
-    return prof
-
-
-def read(path: Path | None) -> dict[str, Any]:
-    assert path is not None
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        trace: dict[str, Any] = json.load(file)
-    return trace
-
-
-def step_names(path: Path | None) -> list[str]:
-    spans = [
-        event
-        for event in read(path)["traceEvents"]
-        if event["name"].startswith("ProfilerStep") and event["ph"] == "X"
-    ]
-    return [span["name"] for span in sorted(spans, key=lambda span: float(span["ts"]))]
-
-
-def names_in(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.iterdir())
+pytestmark = pytest.mark.usefixtures("packed_at_once")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +64,7 @@ def test_every_step_has_the_work_that_was_done_in_it(tmp_path: Path) -> None:
 
 def test_the_file_is_whole_has_shapes_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
     loop(tmp_path / "new" / "traces", 4, steps=range(1, 3))
-    assert names_in(tmp_path / "new" / "traces") == ["rank0_trace.json.gz"]
+    assert names_in(tmp_path / "new" / "traces") == kept_names([0])
     trace = read(tmp_path / "new" / "traces" / "rank0_trace.json.gz")
     assert trace["record_shapes"] == 1
     assert trace["traceEvents"][-1]["name"] == "Record Window End"
@@ -150,19 +107,20 @@ def test_rank_may_be_known_only_after_entering(
 ) -> None:
     with profile(tmp_path, steps=range(1)) as prof:
         fake_group()
+        work()
         prof.step()
-    assert names_in(tmp_path) == ["rank3_trace.json.gz"]
+    assert names_in(tmp_path) == kept_names([3])
 
 
-def test_a_rank_in_the_environment_that_is_none_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_rank_in_the_environment_that_is_none_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("RANK", "first")
-    with pytest.raises(UsageError) as caught, profile(tmp_path):
-        pass
-    assert str(caught.value) == (
-        "RANK='first' in the environment is no rank; set it, or pass rank="
-    )
+    assert loop(tmp_path, 3, steps=range(1, 2)).path is None
+    assert caplog.messages == [
+        "traceparse: no trace was kept, training goes on: RANK='first' in the environment is "
+        "no rank; set it, or pass rank="
+    ]
 
 
 def test_a_negative_rank_is_refused(tmp_path: Path) -> None:
@@ -178,39 +136,91 @@ def test_steps_that_are_no_contiguous_range_are_refused(tmp_path: Path, steps: A
         profile(tmp_path, steps=steps)
     assert str(caught.value) == (
         f"steps={steps!r}: needs one contiguous range of steps counted from 0, "
-        "such as range(10, 13)"
+        "such as range(10, 13), or a schedule of torch.profiler"
     )
 
 
-def test_the_trace_says_what_is_known_of_the_job(tmp_path: Path) -> None:
-    known = {"model_flop_per_step": 10**30 - 1, "params": 16, "tokens_per_step": 4096}
+def test_the_trace_and_a_file_beside_it_say_what_is_known_of_the_job(tmp_path: Path) -> None:
+    known = {
+        "model_flop_per_step": 10**30 - 1,
+        "params": 16,
+        "tokens_per_step": 4096,
+        "samples_per_step": 8,
+    }
     prof = loop(tmp_path, 4, steps=range(1, 3), **known)
-    expected = {**known, "num_threads": torch.get_num_threads()}
-    assert read(prof.path)["traceparse"] == expected
+    told = read(prof.path)["traceparse"]
+    assert told.items() <= facts_beside(prof.path).items()
+    assert told == {
+        **known,
+        "facts_version": 1,
+        "traceparse_version": traceparse.__version__,
+        "python_version": ".".join(map(str, sys.version_info[:3])),
+        "torch_version": str(torch.__version__),
+        "device_name": told["device_name"],
+        "num_threads": torch.get_num_threads(),
+        "rank": 0,
+        "steps": [1, 2],
+        "step_on": "step()",
+    }
     assert prof.path is not None
-    assert gzip.decompress(prof.path.read_bytes()).count(b'"traceparse"') == 1
-    assert read_trace(prof.path).header.facts == expected
+    analyzed = {"model_flop_per_step", "params", "tokens_per_step", "num_threads"}
+    assert read_trace(prof.path).header.facts == {name: told[name] for name in analyzed}
+    size, events = prof.path.stat().st_size, read(prof.path)["traceEvents"]
+    beside = facts_beside(prof.path)
+    assert {name: beside[name] for name in beside.keys() - told.keys()} == {
+        "num_events": len(events),
+        "trace_bytes": size,
+    }
 
 
-def test_of_a_job_that_nothing_is_told_of_the_threads_are_known(tmp_path: Path) -> None:
+def test_times_that_are_known_later_are_in_the_file_beside_it(tmp_path: Path) -> None:
+    """GIVEN steps before and behind the recorded ones THEN both are compared."""
+    prof = loop(tmp_path, 9, steps=range(3, 5))
+    early, late = read(prof.path)["traceparse"], facts_beside(prof.path)
+    # step 1 is looked at, and step 2 makes ready
+    assert "num_unprofiled_steps" not in early
+    assert late["num_unprofiled_steps"] == 3
+    ratio = late["profiled_step_ns"] / late["unprofiled_step_ns"] - 1
+    assert late["capture_overhead_ratio"] == pytest.approx(ratio, abs=1e-6)
+
+
+def test_threads_are_those_at_the_end(tmp_path: Path) -> None:
     num_threads = torch.get_num_threads()
     with profile(tmp_path, steps=range(1, 3)) as prof:
         prof.step()
         prof.step()
         torch.set_num_threads(1)
+        work()
         prof.step()
     torch.set_num_threads(num_threads)
-    assert read(prof.path)["traceparse"] == {"num_threads": 1}
+    assert read(prof.path)["traceparse"]["num_threads"] == 1
 
 
 def test_a_loop_that_ends_early_has_told_it(tmp_path: Path) -> None:
     with profile(tmp_path, steps=range(1, 5), params=3) as prof:
         prof.step()
         work()
-    assert read(prof.path)["traceparse"]["params"] == 3
+    told = read(prof.path)["traceparse"]
+    assert (told["params"], told["steps"]) == (3, [1, 1])
 
 
-@pytest.mark.parametrize("name", ["model_flop_per_step", "params", "tokens_per_step"])
+def test_host_command_and_folder_are_told_only_when_asked_for(tmp_path: Path) -> None:
+    secret = {"host_name", "command", "folder"}
+    without, with_host = (
+        loop(tmp_path / f"{n}", 1, steps=range(1), with_host=bool(n)) for n in range(2)
+    )
+    assert not secret & read(without.path)["traceparse"].keys()
+    assert os.fspath(tmp_path) not in json.dumps(read(without.path))
+    told = read(with_host.path)
+    assert told["traceparse"]["command"] == sys.argv
+    assert told["traceparse"]["folder"] == os.fspath(Path.cwd())
+    assert told["traceparse"]["host_name"] == os.uname().nodename
+    assert told["traceName"].startswith(os.fspath(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "name", ["model_flop_per_step", "params", "tokens_per_step", "samples_per_step"]
+)
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "7", 10**30], ids=repr)
 def test_what_is_told_of_the_job_are_whole_numbers(
     tmp_path: Path, name: str, value: Any
@@ -222,34 +232,41 @@ def test_what_is_told_of_the_job_are_whole_numbers(
     )
 
 
-def test_a_trace_that_cannot_be_told_of_the_job_is_kept(
+def test_a_fact_that_torch_does_not_tell_costs_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(*_: Any) -> None:
-        raise RuntimeError("kineto does not listen")
+    def broken() -> None:
+        raise RuntimeError("no driver\nand more of that")
 
-    with profile(tmp_path, steps=range(2, 3), params=3) as prof:
-        for step in range(4):
-            if step == 2:  # not before: torch tells its own facts where the trace begins
-                monkeypatch.setattr(torch.profiler.profile, "add_metadata_json", broken)
-            prof.step()
-    assert "traceparse" not in read(prof.path)
+    monkeypatch.setattr(torch.xpu, "is_available", lambda: True)
+    monkeypatch.setattr(torch.xpu, "get_device_properties", broken)
+    prof = loop(tmp_path, 2, steps=range(1), params=3)
+    told = read(prof.path)["traceparse"]
+    assert "device_name" not in told
+    assert (told["params"], told["rank"]) == (3, 0)
     assert caplog.messages == [
-        "traceparse: the trace does not say what is known of the job, training goes on: "
-        "RuntimeError: kineto does not listen"
+        "traceparse: facts are missing (device_facts), training goes on: "
+        "RuntimeError: no driver"
     ]
 
 
-def test_a_trace_that_is_there_already_is_not_replaced(tmp_path: Path) -> None:
+ALREADY = (
+    "there is a trace of rank 0 already; "
+    "choose another directory, or pass overwrite=True to replace it"
+)
+
+
+def test_a_trace_that_is_there_already_is_not_replaced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "rank0_trace.json.gz"
     path.write_text("precious")
-    with pytest.raises(CaptureError) as caught, profile(tmp_path):
-        pytest.fail("the block was entered")
-    assert str(caught.value) == (
-        f"{path}: there is a trace of rank 0 already; "
-        "choose another directory, or pass overwrite=True to replace it"
-    )
+    assert loop(tmp_path, 3, steps=range(1, 2)).path is None
+    assert caplog.messages == [
+        f"traceparse: no trace was kept, training goes on: {path}: {ALREADY}"
+    ]
     assert path.read_text() == "precious"
+    assert names_in(tmp_path) == [path.name]
 
 
 def test_overwrite_replaces_it(tmp_path: Path) -> None:
@@ -264,32 +281,28 @@ def test_a_trace_that_appears_during_training_is_not_replaced(
     path = tmp_path / "rank0_trace.json.gz"
     with profile(tmp_path, steps=range(1)) as prof:
         path.write_text("precious")
+        work()
         prof.step()
     assert path.read_text() == "precious"
     assert prof.path is None
+    raw = tmp_path / f".{path.name}.{os.getpid()}.raw"
     assert caplog.messages == [
-        f"traceparse: no trace was kept, training goes on: {path}: there is a trace of rank 0 "
-        "already; choose another directory, or pass overwrite=True to replace it"
+        f"traceparse: no trace was kept, training goes on: {path}: another process kept a "
+        "trace of this rank meanwhile; choose another directory for each job; what torch wrote "
+        f"is in {raw}"
     ]
-    assert names_in(tmp_path) == ["rank0_trace.json.gz"]
+    assert names_in(tmp_path) == [raw.name, path.name]
 
 
-def test_a_directory_that_cannot_be_made_is_said_on_entering(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_made_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(CaptureError) as caught, profile(tmp_path / "file"):
-        pytest.fail("the block was entered")
-    assert str(caught.value) == (
-        f"{tmp_path / 'file'}: is no directory and cannot be made one: File exists"
-    )
-
-
-def test_another_profiler_is_left_alone(tmp_path: Path) -> None:
-    """Torch would take the other's session away without a word."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as other:
-        with pytest.raises(CaptureError, match=r"^another profiler is running"):
-            loop(tmp_path, 2, steps=range(1))
-        work()
-    assert any(event.key == "aten::mm" for event in other.key_averages())
+    assert loop(tmp_path / "file", 3, steps=range(1, 2)).path is None
+    assert caplog.messages == [
+        "traceparse: no trace was kept, training goes on: FileExistsError: [Errno 17] "
+        f"File exists: '{tmp_path / 'file'}'"
+    ]
 
 
 def test_an_exception_goes_on_and_what_was_recorded_is_kept(
@@ -307,7 +320,7 @@ def test_an_exception_goes_on_and_what_was_recorded_is_kept(
         f"traceparse: {path}: steps 1-4 were asked for, but the loop ended in step 3 before "
         "its step() was called: the trace has that step cut short or empty"
     ]
-    assert names_in(tmp_path) == [path.name]
+    assert names_in(tmp_path) == kept_names([0])
 
 
 @pytest.mark.parametrize(("num_steps", "asked"), [(0, range(1, 2)), (1, range(4, 6))])
@@ -321,7 +334,7 @@ def test_a_loop_that_ends_before_the_steps_is_told_so_once(
             "traceparse.capture",
             logging.WARNING,
             f"traceparse: {tmp_path}: no trace was written: {words} asked for, but the loop "
-            f"ended in step {num_steps}; ask for earlier steps, and call step() once a step",
+            f"ended in step {num_steps}; ask for earlier steps (a step ends with step())",
         )
     ]
     assert prof.path is None
@@ -330,6 +343,7 @@ def test_a_loop_that_ends_before_the_steps_is_told_so_once(
 
 def test_the_loop_may_go_on_long_after_the_steps(tmp_path: Path) -> None:
     with profile(tmp_path, steps=range(1)) as prof:
+        work()
         prof.step()
         assert prof.path == tmp_path / "rank0_trace.json.gz"
         assert not torch.autograd._profiler_enabled()
@@ -344,13 +358,13 @@ def test_step_outside_of_the_block_is_refused(tmp_path: Path) -> None:
 
 
 def break_export(monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]) -> None:
-    export = torch.profiler.profile.export_chrome_trace
+    export = torch.profiler._KinetoProfile.export_chrome_trace
 
     def broken(self: Any, path: str) -> None:
         export(self, path)
         change(Path(path))
 
-    monkeypatch.setattr(torch.profiler.profile, "export_chrome_trace", broken)
+    monkeypatch.setattr(torch.profiler._KinetoProfile, "export_chrome_trace", broken)
 
 
 def cut_off(path: Path) -> None:
@@ -411,26 +425,16 @@ def test_a_profiler_that_fails_in_a_step_does_not_stop_training(
         raise RuntimeError("CUPTI_ERROR_NOT_INITIALIZED")
 
     with profile(tmp_path, steps=range(2, 3)) as prof:
-        monkeypatch.setattr(torch.profiler.profile, "step", broken)
+        monkeypatch.setattr(torch.profiler._KinetoProfile, "start_trace", broken)
         for _ in range(4):
             prof.step()
     assert caplog.messages == [
         "traceparse: no trace was kept, training goes on: "
-        "RuntimeError: CUPTI_ERROR_NOT_INITIALIZED"
+        "RuntimeError: CUPTI_ERROR_NOT_INITIALIZED",
+        "traceparse: capture could not end everything that it began, training goes on: "
+        "RuntimeError: CUPTI_ERROR_NOT_INITIALIZED",
     ]
-
-
-def test_devices_that_are_there_are_recorded() -> None:
-    """GIVEN a torch built for CUDA and XPU, on a machine with a GPU by NVIDIA only."""
-    kinds = SimpleNamespace(CPU="cpu", CUDA="cuda", XPU="xpu")
-    torch_like: Any = SimpleNamespace(
-        cuda=SimpleNamespace(is_available=lambda: True),
-        xpu=SimpleNamespace(is_available=lambda: False),
-        profiler=SimpleNamespace(
-            ProfilerActivity=kinds, supported_activities=lambda: {"cpu", "cuda", "xpu"}
-        ),
-    )
-    assert profiler._activities(torch_like) == ["cpu", "cuda"]
+    assert not torch.autograd._profiler_enabled()
 
 
 def test_without_torch_the_extra_is_named(

@@ -30,6 +30,7 @@ _PASSED_ON = (
 )
 _RAW = ".rank*_trace.json.gz.*.raw"
 _LOOK_S = 0.1
+_START_S = 10.0  # what packs is slow to begin on a machine that has a lot to do
 
 
 def run_captured(command: Sequence[str], what: Told) -> int:
@@ -83,9 +84,19 @@ def unsaid_in(directory: Path) -> dict[str, list[Path]]:
 def wait_until_kept(directory: Path, *, patience_s: float) -> list[Path]:
     """Wait for traces that are still being packed, and return what torch wrote of others."""
     end_s = time.monotonic() + patience_s
-    while (raws := sorted(directory.glob(_RAW))) and time.monotonic() < end_s:
+    while any(map(_is_being_packed, directory.glob(_RAW))) and time.monotonic() < end_s:
         time.sleep(_LOOK_S)
-    return raws
+    return sorted(directory.glob(_RAW))
+
+
+def _is_being_packed(raw: Path) -> bool:
+    """Say whether somebody packs a file, or is about to: one may be left from long ago."""
+    target, _, _ = raw.name.partition(".json.gz")
+    try:
+        is_new = time.time() - raw.stat().st_mtime < _START_S
+    except FileNotFoundError:
+        return False
+    return is_new or any(raw.parent.glob(f"{target}.json.gz.*.tmp"))
 
 
 def _make_room(directory: Path, *, overwrite: bool) -> None:

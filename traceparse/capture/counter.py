@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from traceparse.capture.said import in_words
 from traceparse.errors import CaptureError
 
 __all__ = ["FlopCounter"]
@@ -52,10 +53,7 @@ class FlopCounter:
             Something in the job is compiled, and would be compiled again without the counter's
             operators, or run without being compiled.
         """
-        from traceparse.capture.models import is_compiled
-
-        if is_compiled(()):
-            raise CaptureError("torch.compile is used, and what it compiles is not counted")
+        _refuse_compiled()
         self._mode = _mode(self)
         self._mode.__enter__()
 
@@ -73,6 +71,7 @@ class FlopCounter:
         CaptureError
             Some operator cannot be counted, or none was.
         """
+        _refuse_compiled()  # in this very step
         if self._unknown:
             name, reason = next(iter(self._unknown.items()))
             raise CaptureError(f"{name} cannot be counted: {reason}")
@@ -83,19 +82,38 @@ class FlopCounter:
         return flop
 
     def count(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:  # noqa: ANN401
-        """Count one call of an operator of torch."""
-        from traceparse.work import Work, work_of
+        """Count one call of an operator of torch, or of an operator that runs functions."""
+        schema = getattr(function, "_schema", None)
+        if schema is None:
+            self._unknown[str(function)] = "it runs functions, and what they call is not seen"
+            return
+        try:
+            self._count(schema, args, kwargs)
+        except Exception as error:  # noqa: BLE001 - inside the job's step: the count is lost
+            self._unknown[str(function)] = in_words(error)
+
+    def is_made_of_others(self, function: Any) -> bool:  # noqa: ANN401 - torch's own
+        """Say whether an operator without a formula calls others; seldom, below autograd."""
+        from traceparse.work import formulas
+
+        has_kernel = import_module("torch")._C._dispatch_has_kernel_for_dispatch_key
+        name = str(getattr(getattr(function, "_schema", None), "name", ""))
+        return (
+            name.startswith("aten::")
+            and name not in formulas()
+            and has_kernel(function.name(), "CompositeImplicitAutograd")
+        )
+
+    def _count(self, schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:  # noqa: ANN401
+        from traceparse.work import work_of
 
         torch = import_module("torch")
-        call = _call(torch, function._schema, args, kwargs)
-        try:
-            work = call and work_of(call)
-        except Exception as error:  # noqa: BLE001 - inside the job's step: the count is lost
-            work = Work(unknown=f"{type(error).__name__}: {error}")
+        call = _call(torch, schema, args, kwargs)
+        work = call and work_of(call)
         if not work:
             return
         if work.flop is None or work.recompute_flop is None:
-            self._unknown[function._schema.name] = work.unknown or "its FLOP are not known"
+            self._unknown[schema.name] = work.unknown or "its FLOP are not known"
             return
         flop = work.flop - work.recompute_flop
         in_backward = torch._C._current_graph_task_id() != -1
@@ -105,16 +123,35 @@ class FlopCounter:
             self._flop += flop
 
 
+def _refuse_compiled() -> None:
+    from traceparse.capture.models import is_compiled
+
+    if is_compiled(()):
+        raise CaptureError("torch.compile is used, and what it compiles is not counted")
+
+
 def _mode(counter: FlopCounter) -> Any:  # noqa: ANN401 - a class of torch's
     torch = import_module("torch")
     modes = import_module("torch.utils._python_dispatch")
     plain = (torch.Tensor, torch.nn.Parameter)
 
     class Counting(modes.TorchDispatchMode):  # type: ignore[misc, name-defined]
+        supports_higher_order_operators = True  # without, they fail
+
+        @classmethod
+        def ignore_compile_internals(cls):  # type: ignore[no-untyped-def]  # noqa: ANN206
+            return True  # without, what is compiled in this very step would fail or not be
+
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None):  # type: ignore[no-untyped-def]  # noqa: ANN204, ANN401
-            # A tensor that is spread over ranks comes back here as the part of this rank.
+            # Where only shapes are asked for, as for a tensor that is spread over ranks.
+            if any(each.__name__ == "FakeTensor" for each in types):
+                return func(*args, **(kwargs or {}))
+            # What it is made of comes back here, of one that is spread the part of this rank.
             if any(each not in plain for each in types):
                 return NotImplemented
+            if counter.is_made_of_others(func):
+                with self:
+                    return func.decompose(*args, **(kwargs or {}))
             result = func(*args, **(kwargs or {}))
             counter.count(func, args, kwargs or {})
             return result

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from traceparse.capture.optimizers import OPTIMIZERS, Leader
+from traceparse.capture.said import Said
 from traceparse.capture.session import Session
 
 __all__ = ["following_optimizers"]
@@ -20,7 +21,8 @@ def following_optimizers(session: Session) -> Iterator[None]:
         if leader.ends_step(optimizer):
             session.step()
 
-    OPTIMIZERS.listen(stepped)
+    with Said().training_goes_on():
+        OPTIMIZERS.listen(stepped)
     try:
         yield
     finally:

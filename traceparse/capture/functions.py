@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from importlib.machinery import ModuleSpec
+from inspect import getattr_static
 from types import ModuleType
 from typing import Any
 
@@ -50,10 +51,14 @@ class Named:
         function = getattr(holder, name, None)
         if not callable(function):
             return False
-        own = vars(holder).get(name)
-        counted = self._counted(function, done)
-        is_static = isinstance(own, staticmethod)
-        setattr(holder, name, staticmethod(counted) if is_static else counted)
+        own = getattr_static(holder, name, None)  # also of a class above
+        counted: Any
+        if isinstance(own, classmethod):
+            counted = classmethod(self._counted(own.__func__, done))
+        else:
+            counted = self._counted(function, done)
+            counted = staticmethod(counted) if isinstance(own, staticmethod) else counted
+        setattr(holder, name, counted)
         self.is_found = True
         return True
 
@@ -95,7 +100,8 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
         def exec_module(module: ModuleType) -> None:
             execute(module)
-            then()
+            if module.__name__ == fullname:  # a loader may be one of many modules
+                then()
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from traceparse.capture.environment import without_capture
-from traceparse.capture.said import Said
+from traceparse.capture.said import Said, in_words
 from traceparse.errors import CaptureError
 from traceparse.packing import pack, write_facts
 from traceparse.whole import whole, whole_new
@@ -46,6 +47,7 @@ class Keeping:
         """Return what the process beside the job is told."""
         return json.dumps(
             {
+                "job": os.getpid(),
                 "raw": os.fspath(self.raw),
                 "target": os.fspath(self.target),
                 "facts": self.facts,
@@ -72,10 +74,10 @@ class Keeper:
         """Start to keep a trace; where no process can be started, do it here."""
         try:
             process = _started(keeping)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the trace can be kept here
             self._said.warn(
                 f"{keeping.target}: no process can be started beside the job "
-                f"({error.strerror}): the trace is packed by the job itself, and not read back"
+                f"({in_words(error)}): the trace is packed by the job itself, and not read back"
             )
             self._keep_here(keeping)
         else:
@@ -92,7 +94,8 @@ class Keeper:
         """Wait until all traces are kept; what takes longer is finished without us."""
         for keeping, process in self._running:
             try:
-                process.wait(timeout_s)
+                with _naming(keeping.raw):
+                    process.wait(timeout_s)
             except subprocess.TimeoutExpired:
                 if not timeout_s:
                     continue
@@ -104,7 +107,8 @@ class Keeper:
 
     def _conclude(self, keeping: Keeping, process: subprocess.Popen[bytes]) -> None:
         # What it says is shorter than a pipe is deep, so it could end without being read.
-        answer, _ = process.communicate()
+        with _naming(keeping.raw):
+            answer, _ = process.communicate()
         try:
             verdict = json.loads(answer)
         except ValueError:
@@ -122,9 +126,10 @@ class Keeper:
 
     def _keep_here(self, keeping: Keeping) -> None:
         naming = whole if keeping.overwrite else whole_new
-        with naming(keeping.target) as packed:
-            keeping.pack(packed)
-        keeping.raw.unlink(missing_ok=True)
+        if keeping.raw.exists() or not keeping.target.exists():
+            with _naming(keeping.raw), naming(keeping.target) as packed:
+                keeping.pack(packed)
+            keeping.raw.unlink(missing_ok=True)
         write_facts(keeping.target, keeping.facts)
         self._is_kept(keeping, dict(keeping.facts))
 
@@ -132,6 +137,19 @@ class Keeper:
         self.kept[keeping.target] = facts
         size = keeping.target.stat().st_size
         self._said.tell(f"{keeping.target}: kept, {size / 1e6:.1f} MB")
+
+
+@contextmanager
+def _naming(raw: Path) -> Iterator[None]:
+    """Have what goes wrong say where the trace is that torch wrote."""
+    try:
+        yield
+    except subprocess.TimeoutExpired:
+        raise
+    except Exception as error:
+        if not raw.exists():
+            raise
+        raise CaptureError(f"{in_words(error)}; what torch wrote is in {raw}") from error
 
 
 def raw_path(target: Path) -> Path:
@@ -143,6 +161,7 @@ def raw_path(target: Path) -> Path:
 
 
 def _started(keeping: Keeping) -> subprocess.Popen[bytes]:
+    request = keeping.request()
     # In a session of its own: what ends the job does not end it.
     process = subprocess.Popen(  # noqa: S603 - our own module, with a Python that was told
         [os.environ.get("TRACEPARSE_PYTHON") or sys.executable, "-m", _MODULE],
@@ -152,8 +171,13 @@ def _started(keeping: Keeping) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    assert process.stdin is not None
-    with process.stdin as told:
-        told.write(keeping.request())
-    process.stdin = None  # told all
+    told, process.stdin = process.stdin, None  # what comes back is all that is left to do
+    assert told is not None
+    try:
+        with told:
+            told.write(request)
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
     return process

@@ -6,9 +6,11 @@ import gc
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from traceparse.capture.said import Said
@@ -60,22 +62,19 @@ class Look:
         self._roots = [self._given] if self._given is not None else list(_roots())
         if is_compiled(self._roots):
             return  # what is compiled may be compiled again because of a hook
-        self._hooks = [
-            hook
-            for each in self._roots
-            for hook in (
+        for each in self._roots:
+            self._hooks += [
                 each.register_forward_pre_hook(self._see, with_kwargs=True),
                 each.register_forward_hook(self._see_end, always_call=True),
-            )
-        ]
+            ]
         self._checkpoints.watch()
 
     def end(self) -> dict[str, Any]:
         """Take the hooks away again, and return what was seen."""
-        hooks, self._hooks = self._hooks, []
-        for hook in hooks:
-            hook.remove()
-        self._checkpoints.leave()
+        with ExitStack() as every:  # each, even where another fails
+            every.callback(self._checkpoints.leave)
+            for hook in self._hooks:
+                every.callback(hook.remove)
         models = [seen.model for seen in self._seen.values()]
         # Without a hook, all that could have been called.
         models = models or [each for each in self._roots if _is_trained(each)]
@@ -100,12 +99,11 @@ class Look:
     def _see(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self._torch.compiler.is_compiling():
             return  # then it is compiled as if this were not here
-        seen = self._seen.setdefault(id(module), _Seen(module))
-        seen.depth += 1
-        if seen.depth > 1:
-            return  # it calls itself, as Lightning's strategies do
         with self._said.training_goes_on("facts are missing (what the model is given)"):
-            _see_call(seen, args, kwargs)
+            seen = self._seen.setdefault(id(module), _Seen(module))
+            seen.depth += 1
+            if seen.depth == 1:  # it may call itself, as Lightning's strategies do
+                _see_call(seen, args, kwargs)
 
     def _see_end(self, module: nn.Module, _args: object, _output: object) -> None:
         if id(module) in self._seen:
@@ -137,12 +135,13 @@ class Checkpoints:
     def __init__(self) -> None:
         self.seen = False
         self.is_watching = False  #: or has been
+        self._module: Any = None
         self._originals: dict[str, Any] = {}
 
     def watch(self) -> None:
         """Note every checkpoint from now on."""
         self.is_watching = True
-        checkpoint = import_module("torch.utils.checkpoint")
+        self._module = checkpoint = import_module("torch.utils.checkpoint")
         names = (self._REENTRANT, self._OTHER)
         self._originals = {name: getattr(checkpoint, name) for name in names}
         reentrant, other = self._originals.values()
@@ -163,9 +162,8 @@ class Checkpoints:
 
     def leave(self) -> None:
         """Put back what was there."""
-        checkpoint = import_module("torch.utils.checkpoint")
         for name, original in self._originals.items():
-            setattr(checkpoint, name, original)
+            setattr(self._module, name, original)
         self._originals = {}
 
 
@@ -177,7 +175,11 @@ def _roots() -> Iterator[nn.Module]:
     """Yield modules with parameters that no other module holds."""
     module_type = import_module("torch").nn.Module
     # By type and not by isinstance, which asks the objects themselves, and some answer oddly.
-    every = [each for each in gc.get_objects() if issubclass(type(each), module_type)]
+    # Without a loop in Python, as there may be millions.
+    objects = gc.get_objects()
+    types = {each for each in set(map(type, objects)) if issubclass(each, module_type)}
+    every: list[nn.Module] = [*compress(objects, map(types.__contains__, map(type, objects)))]
+    del objects
     held = {id(child) for each in every for child in each.__dict__.get("_modules", {}).values()}
     for each in every:
         if id(each) not in held and next(each.parameters(), None) is not None:
@@ -235,9 +237,14 @@ def _is_checkpoint(module: nn.Module) -> bool:
 def is_compiled(models: Sequence[nn.Module]) -> bool:
     """Did torch.compile make anything that runs?"""
     dynamo = sys.modules.get("torch._dynamo.utils")
-    if dynamo is not None and dynamo.counters["stats"]["unique_graphs"]:
-        return True
-    return any(getattr(each, "_compiled_call_impl", None) for each in _modules(models))
+    if dynamo is not None:
+        counters = dynamo.counters  # with fullgraph=True only the graphs are counted
+        if counters["frames"]["ok"] or counters["stats"]["unique_graphs"]:
+            return True
+    return any(
+        type(each).__name__ == "OptimizedModule" or getattr(each, "_compiled_call_impl", None)
+        for each in _modules(models)
+    )
 
 
 def _meshes(models: Sequence[nn.Module]) -> list[dict[str, Any]]:

@@ -8,7 +8,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from functools import wraps
 from importlib import import_module
+from types import ModuleType
 from typing import Any
+
+from traceparse.capture.said import Said
 
 __all__ = ["OPTIMIZERS", "Leader", "Optimizers"]
 
@@ -62,7 +65,9 @@ class Optimizers:
     """
 
     def __init__(self) -> None:
+        self._said = Said()
         self._inside = threading.local()
+        self._late: object | None = None  # what stepped in a backward pass that has not ended
         self._listeners: list[Callable[[object], None]] = []
         self._on_made: Callable[[], None] | None = None
 
@@ -92,7 +97,8 @@ class Optimizers:
 
     def forget(self, listener: Callable[[object], None]) -> None:
         """Call it no more."""
-        self._listeners.remove(listener)
+        if listener in self._listeners:
+            self._listeners.remove(listener)
 
     def _count_those_there(self, optimizer_type: Any) -> None:  # noqa: ANN401 - torch's class
         """Count the steps of optimizers, and of their classes, that were made before."""
@@ -109,7 +115,35 @@ class Optimizers:
     def _tell_made(self) -> None:
         on_made, self._on_made = self._on_made, None
         if on_made is not None:
-            on_made()
+            with self._said.training_goes_on():
+                on_made()
+
+    def _tell(self, torch: ModuleType, optimizer: object) -> None:
+        if torch._C._current_graph_task_id() != -1:
+            # Inside of a backward pass no profiler may start or stop. What steps there is done
+            # when it ends; of the very first one the end is not seen.
+            self._late = optimizer
+            self._watch_backward(torch)
+            return
+        for listener in tuple(self._listeners):
+            listener(optimizer)
+
+    def _watch_backward(self, torch: ModuleType) -> None:
+        original = torch.autograd.backward
+        if hasattr(original, _MARK):
+            return
+
+        @wraps(original)
+        def backward(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - torch's own
+            result = original(*args, **kwargs)
+            late, self._late = self._late, None
+            if late is not None:
+                with self._said.training_goes_on():
+                    self._tell(torch, late)
+            return result
+
+        setattr(backward, _MARK, True)
+        torch.autograd.backward = backward
 
     def _counted(
         self, step: Callable[..., Any], of: Callable[[], object] | None = None
@@ -128,10 +162,9 @@ class Optimizers:
                 result = step(*args, **kwargs)
             finally:
                 inside.depth = depth
-            if depth == 0:
-                optimizer = of() if of is not None else args[0]
-                for listener in tuple(self._listeners):
-                    listener(optimizer)
+            if depth == 0 and self._listeners:
+                with self._said.training_goes_on():
+                    self._tell(torch, of() if of is not None else args[0])
             return result
 
         setattr(counted, _MARK, True)

@@ -35,6 +35,7 @@ class Recorder:
         self._give_way = give_way
         self._span: Any = None  # of the step, while it lasts
         self._torch = torch
+        self._is_ready = False  # made ready, and not started yet
         self.is_recording = False
         self.device_stopped = False  #: the device's tracer gave up before the recording ended
         self._session = torch.profiler._KinetoProfile(
@@ -46,11 +47,13 @@ class Recorder:
         )
         with RIVALS.ours(give_way):
             self._session.prepare_trace()
+        self._is_ready = True
 
     def start(self) -> None:
         """Record from now on."""
         with RIVALS.ours(self._give_way):
             self._session.start_trace()
+        self._is_ready = False
         self.is_recording = True
 
     def begin_step(self, step: int) -> None:
@@ -80,12 +83,16 @@ class Recorder:
 
     def abandon(self) -> None:
         """End what was made ready or recorded, and keep nothing of it."""
+        is_enabled = self._torch.autograd._profiler_enabled
+        self.is_recording = False
         with RIVALS.ours():
-            if not self.is_recording:
-                self._session.start_trace()  # as torch does: what was made ready must start
-            self.is_recording = False
-            if self._torch.autograd._profiler_enabled():
-                self._stop()
+            try:
+                if self._is_ready and not is_enabled():
+                    self._session.start_trace()  # as torch does: what was made ready must start
+            finally:
+                self._is_ready = False
+                if is_enabled():
+                    self._stop()
 
     def _stop(self) -> None:
         try:

@@ -28,10 +28,10 @@ class Rivals:
 
     @property
     def is_busy(self) -> bool:
-        """Is a profiler ready to record, or does it record, whoever it belongs to?"""
+        """Is a profiler ready to record, or does it record: one of another capture, too?"""
         autograd = import_module("torch.autograd")
-        has_ours = self._give_way is not None
-        return self._is_busy or has_ours or bool(autograd._profiler_enabled())
+        is_ours = self._give_way is not None
+        return self._is_busy or is_ours or bool(autograd._profiler_enabled())
 
     def watch(self) -> None:
         """Begin to watch; from then on, for as long as the process lives."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from traceparse.errors import TraceparseError
 
-__all__ = ["Said"]
+__all__ = ["Said", "in_words"]
 
 _log = logging.getLogger("traceparse.capture")
 
@@ -33,15 +33,17 @@ class Said:
         try:
             yield
         except Exception as error:  # noqa: BLE001 - whatever it is, training is worth more
-            self.warn(f"{lost}, training goes on: {_in_words(error)}")
+            self.warn(f"{lost}, training goes on: {in_words(error)}")
 
     def _say(self, level: int, text: str) -> None:
         if text not in self._texts:
             self._texts.add(text)
-            _log.log(level, "traceparse: %s", text)
+            with suppress(Exception):  # of the job's own handlers and filters
+                _log.log(level, "traceparse: %s", text)
 
 
-def _in_words(error: Exception) -> str:
+def in_words(error: Exception) -> str:
+    """Say an error in one line."""
     if isinstance(error, TraceparseError):
         return str(error)
     first, *_ = f"{type(error).__name__}: {error}".splitlines()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,6 @@ class Session:
         self._terminated = Terminated(self._end_by_signal)
         self._first = 0  # step of the recording
         self._step = 0
-        self._num_recordings = 0
         self.is_over = False  #: is there nothing left to do in this job?
 
     @property
@@ -69,6 +69,12 @@ class Session:
         if self.is_over or os.getpid() != self._pid:  # a process that the job forked
             return
         with self._terminated.held(), self._or_give_up():
+            if import_module("torch")._C._current_graph_task_id() != -1:
+                self._said.warn(
+                    f"{self._asked.directory}: a step that ends inside of a backward pass is "
+                    "not counted: no profiler can start or stop there"
+                )
+                return
             self._pace.end(self._kind())
             self._leave()
             self._step += 1
@@ -82,26 +88,25 @@ class Session:
         """Keep what was recorded until now: the loop has ended."""
         if os.getpid() != self._pid:
             return
-        if self.is_over:
+        with self._terminated.held():
+            if not self.is_over:
+                with self._or_give_up():
+                    was_recording = self._recorder is not None and self._recorder.is_recording
+                    self._stop_looking()
+                    self._stop_recording()
+                    self._say_ended_early(was_recording=was_recording)
             with self._said.training_goes_on():
-                self._keeper.wait(patience_s)
-            return
-        with self._terminated.held(), self._or_give_up():
-            was_recording = self._recorder is not None and self._recorder.is_recording
-            self._stop_looking()
-            self._stop_recording()
-            self._say_ended_early(was_recording=was_recording)
-            self._finish(patience_s)
+                self._finish(patience_s)
 
     @contextmanager
     def _or_give_up(self) -> Iterator[None]:
         """Run a part of the capture; if it fails, say so and do nothing from then on."""
+        has_failed = True
         with self._said.training_goes_on():
-            try:
-                yield
-            except Exception:
-                self._give_up()
-                raise
+            yield
+            has_failed = False
+        if has_failed:
+            self._give_up()
 
     def _give_up(self) -> None:
         self.is_over = True
@@ -127,6 +132,7 @@ class Session:
         if self._recorder is not None and do.records:
             if not self._recorder.is_recording:
                 self._first = self._step
+                self._refuse_what_is_there()
                 self._recorder.start()
                 self._terminated.enter()
             self._recorder.begin_step(self._step)
@@ -170,33 +176,32 @@ class Session:
 
     def _give_way(self) -> None:
         """Let somebody else's profiler begin, after keeping what ours has."""
-        with self._or_give_up():
+        with self._terminated.held(), self._or_give_up():
             self._said.warn(
                 f"{self._target()}: another profiler begins in this process, and torch can run "
                 f"only one: the recording ends in step {self._step}"
             )
             self._stop_recording()
-            self._finish(0.0)
+            self.is_over = True
 
     def _stop_recording(self) -> None:
         """End the recording, if there is one, and keep what it has, if it has begun."""
-        recorder, self._recorder = self._recorder, None
+        recorder = self._recorder
         if recorder is None:
             return
         try:
             if recorder.is_recording:
                 self._keep(recorder)
             else:
+                self._recorder = None
                 recorder.abandon()
-        except Exception:
-            self._recorder = recorder if recorder.is_recording else None  # to be abandoned
-            raise
         finally:
             self._terminated.leave()
 
     def _keep(self, recorder: Recorder) -> None:
         recorder.end_step()
         recorder.stop()
+        self._recorder = None
         target = self._target()
         target.parent.mkdir(parents=True, exist_ok=True)
         if recorder.device_stopped:
@@ -204,18 +209,15 @@ class Session:
                 f"{target}: the device's tracer stopped before the recording did: kernels are "
                 "missing at its end; record fewer steps"
             )
-        raw = raw_path(target)
-        recorder.write(raw, target)
-        self._num_recordings += 1
-        self._keeper.keep(
-            Keeping(
-                raw,
-                target,
-                self._all_facts(),
-                overwrite=self._asked.overwrite,
-                with_host=self._asked.with_host,
-            )
+        keeping = Keeping(
+            raw_path(target),
+            target,
+            self._all_facts(),
+            overwrite=self._asked.overwrite,
+            with_host=self._asked.with_host,
         )
+        recorder.write(keeping.raw, target)
+        self._keeper.keep(keeping)
 
     def _all_facts(self) -> dict[str, Any]:
         return {
@@ -240,7 +242,8 @@ class Session:
         counter, self._counter = self._counter, None
         look, self._look = self._look, None
         if counter is not None:
-            counter.stop()
+            with self._said.training_goes_on("FLOP of the model are not counted"):
+                counter.stop()
         if look is not None:
             with self._said.training_goes_on("facts are missing (the model)"):
                 self._facts |= look.end()
@@ -280,8 +283,7 @@ class Session:
         return folder / trace_name(self._rank())
 
     def _make_room(self) -> None:
-        """Make the directory, and refuse to replace a trace."""
-        target = self._target()
+        """Make the directory, if traces could be kept in it."""
         try:
             self._asked.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -289,6 +291,11 @@ class Session:
                 f"{self._asked.directory}: is no directory and cannot be made one: "
                 f"{error.strerror}"
             ) from error
+        if self._asked.plan.steps is not None:
+            self._refuse_what_is_there()
+
+    def _refuse_what_is_there(self) -> None:
+        target = self._target()
         if target.exists() and not self._asked.overwrite:
             raise CaptureError(
                 f"{target}: there is a trace of rank {self._rank()} already; "

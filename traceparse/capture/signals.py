@@ -34,8 +34,8 @@ class Terminated:
         if threading.current_thread() is not threading.main_thread():
             return  # Python does not let others
         if self._watch is None and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, self._handle)
             self._watch = _Watch()
+            signal.signal(signal.SIGTERM, self._handle)
 
     def leave(self) -> None:
         """Wait no more."""
@@ -81,9 +81,9 @@ class _Watch:
         self.is_handled = threading.Event()
         self._reads, self._writes = os.pipe()
         os.set_blocking(self._writes, False)
+        threading.Thread(target=self._look, name="traceparse SIGTERM", daemon=True).start()
         self._before = signal.set_wakeup_fd(self._writes, warn_on_full_buffer=False)
         _watching.add(self)
-        threading.Thread(target=self._look, name="traceparse SIGTERM", daemon=True).start()
 
     def leave(self) -> None:
         """See no more."""

@@ -10,10 +10,11 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from traceparse.errors import CaptureError, TraceparseError, one_line
+from traceparse.errors import CaptureError, InputError, TraceparseError, one_line
 from traceparse.ingest import LOSSES, RankTrace, read_traces
 from traceparse.packing import UNSAID, pack, write_facts
 from traceparse.rank import digest
@@ -40,15 +41,9 @@ def main() -> None:
         verdict = keep(request)
     except (TraceparseError, OSError) as error:
         verdict = {"error": one_line(error)}
-    try:
+    with suppress(BrokenPipeError):  # a job that has gone reads no verdict
         sys.stdout.write(json.dumps(verdict))
         sys.stdout.flush()
-    except BrokenPipeError:  # the job has gone: whoever started it may look there
-        sys.stdout = None
-        if verdict.get("said"):
-            write_facts(Path(request["target"]), {**verdict["facts"], UNSAID: verdict["said"]})
-    if "error" not in verdict:
-        Path(request["raw"]).unlink(missing_ok=True)  # last: it says that a packer is at work
 
 
 def keep(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,7 +70,11 @@ def keep(request: Mapping[str, Any]) -> dict[str, Any]:
                 name=target.name.removesuffix(".gz"),
                 with_host=request["with_host"],
             )
-            verdict = _verdict(read_traces(packed, on_disk=True), num_written)
+            try:
+                verdict = _verdict(read_traces(packed, on_disk=True), num_written)
+            except InputError as error:  # of a name that is gone when somebody reads this
+                text = str(error).replace(str(packed), str(target))
+                raise InputError(text) from error
             verdict["trace_bytes"] = packed.stat().st_size
     except FileExistsError as error:
         raise CaptureError(
@@ -83,7 +82,10 @@ def keep(request: Mapping[str, Any]) -> dict[str, Any]:
             "choose another directory for each job"
         ) from error
     facts |= {name: verdict[name] for name in ("num_events", "trace_bytes")}
+    if verdict["said"] and request["job"] not in (os.getppid(), os.getpid()):
+        facts[UNSAID] = verdict["said"]  # nobody is left to say it: whoever started the job may
     write_facts(target, facts)
+    raw.unlink(missing_ok=True)  # last: it says that a packer is at work
     return {**verdict, "facts": facts}
 
 
