@@ -28,7 +28,7 @@ def packed(
 ) -> tuple[int, str]:
     raw, target = folder / "raw.json", folder / "rank0_trace.json.gz"
     raw.write_text(text, "utf-8")
-    num = pack(raw, target, facts or {}, with_host=with_host)
+    num = pack(raw, target, facts or {}, name="rank0_trace.json", with_host=with_host)
     return num, gzip.decompress(target.read_bytes()).decode("utf-8")
 
 
@@ -43,13 +43,14 @@ def test_facts_go_in_and_what_is_personal_goes_out(tmp_path: Path) -> None:
     assert text == (
         '{\n    "traceparse": {"params": 3},\n  "schemaVersion": 1,\n  "traceEvents": [\n'
         + ",\n".join(EVENT % number for number in range(3))
-        + '\n  ],\n  "traceName": "raw.json",\n  "displayTimeUnit": "ms"\n}\n'
+        + '\n  ],\n  "traceName": "rank0_trace.json",\n  "displayTimeUnit": "ms"\n}\n'
     )
 
 
 def test_what_is_personal_stays_when_asked_for(tmp_path: Path) -> None:
     text = written()
-    assert packed(tmp_path, text, with_host=True) == (3, text)
+    named = text.replace("/home/me/traces/raw.json", "rank0_trace.json")
+    assert packed(tmp_path, text, with_host=True) == (3, named)
 
 
 def test_without_facts_none_go_in(tmp_path: Path) -> None:
@@ -143,4 +144,4 @@ def test_where_isal_is_missing_python_packs(
 
 def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        pack(tmp_path / "none", tmp_path / "to", {}, with_host=False)
+        pack(tmp_path / "none", tmp_path / "to", {}, name="x", with_host=False)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from traceparse.capture import profile
+from traceparse.capture.optimizers import OPTIMIZERS
 
 
 def work() -> None:
@@ -57,3 +58,9 @@ def kept_names(ranks: Iterable[int]) -> list[str]:
     return sorted(
         f"rank{rank}_{what}" for rank in ranks for what in ("facts.json", "trace.json.gz")
     )
+
+
+def nobody_listens() -> None:
+    """Forget whoever listens to optimizers."""
+    OPTIMIZERS._listeners.clear()
+    OPTIMIZERS._on_made = OPTIMIZERS._late = None

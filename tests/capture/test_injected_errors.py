@@ -28,6 +28,7 @@ from torch.utils import _python_dispatch
 from torch.utils import checkpoint as checkpoints
 
 import traceparse
+from tests.capture.loops import nobody_listens
 from traceparse.capture.optimizers import OPTIMIZERS
 from traceparse.capture.rivals import RIVALS
 
@@ -79,7 +80,7 @@ EXEMPT = {
     "Leader.__init__": _FIELDS,
     "Terminated.__init__": _FIELDS,
     "Terminated.held": _FIELDS,
-    "Optimizers.leave": _FIELDS,
+    "Optimizers.forget": _FIELDS,
     "Look.end": _ENDS,
     "Checkpoints.leave": _ENDS,
     "FlopCounter.stop": _ENDS,
@@ -310,7 +311,7 @@ class After:
             "somebody waits for SIGTERM": signal.getsignal(signal.SIGTERM) != signal.SIG_DFL,
             "operators go through Python": torch._C._len_torch_dispatch_stack() > 0,
             "checkpoints are watched": checkpoints.CheckpointFunction.__name__ == "Noting",
-            "optimizers are listened to": OPTIMIZERS._listener is not None,
+            "optimizers are listened to": bool(OPTIMIZERS._listeners),
             "somebody else's profiler is thought to run": RIVALS.is_busy,
             "ours is thought to run": RIVALS._is_ours or RIVALS._give_way is not None,
             "half a file is left": any(each.suffix == ".tmp" for each in self.files),
@@ -331,7 +332,7 @@ def put_right() -> None:
         _python_dispatch._pop_mode()
     if checkpoints.CheckpointFunction.__name__ == "Noting":
         checkpoints.CheckpointFunction = checkpoints.CheckpointFunction.__mro__[1]
-    OPTIMIZERS.leave()
+    nobody_listens()
     RIVALS._is_busy = RIVALS._is_ours = False
     RIVALS._give_way = None
 

@@ -229,6 +229,7 @@ def test_the_process_gets_no_signal_of_the_job_and_captures_nothing(
     assert options["stderr"] == subprocess.DEVNULL
     assert "TRACEPARSE_CAPTURE" not in options["env"]
     assert json.loads((keeping.raw.parent / "told").read_bytes()) == {
+        "job": os.getpid(),
         "raw": str(keeping.raw),
         "target": str(keeping.target),
         "facts": {"params": 3},

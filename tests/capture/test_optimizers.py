@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import traceparse
-from tests.capture.loops import facts_beside, step_names
+from tests.capture.loops import facts_beside, nobody_listens, step_names
 from traceparse.capture.optimizers import OPTIMIZERS, Leader
 
 
@@ -84,7 +84,7 @@ def steps() -> Iterator[Steps]:
     it = Steps()
     OPTIMIZERS.listen(it.by.append)
     yield it
-    OPTIMIZERS.leave()
+    nobody_listens()
 
 
 def param() -> nn.Parameter:
@@ -103,12 +103,12 @@ def test_a_step_is_told_when_it_has_ended(steps: Steps, kind: Any) -> None:
 
 
 def test_what_was_made_before_is_heard() -> None:
-    OPTIMIZERS.leave()
+    nobody_listens()
     optimizer = torch.optim.SGD([param()], lr=0.5)
     heard: list[object] = []
     OPTIMIZERS.listen(heard.append)
     optimizer.step()
-    OPTIMIZERS.leave()
+    nobody_listens()
     optimizer.step()
     assert heard == [optimizer]
 
@@ -200,7 +200,7 @@ def test_a_listener_that_fails_stops_no_step(caplog: pytest.LogCaptureFixture) -
     optimizer = torch.optim.SGD([weight], lr=0.5)
     for _ in range(2):
         optimizer.step()
-    OPTIMIZERS.leave()
+    nobody_listens()
     assert torch.equal(weight.detach(), torch.zeros(3))
     assert caplog.messages == [
         "traceparse: no trace was kept, training goes on: RuntimeError: weak references to it "
@@ -218,7 +218,7 @@ def test_the_first_of_a_class_that_is_made_is_told() -> None:
     OPTIMIZERS.listen(lambda _: None, on_made=lambda: made.append(1))
     for _ in range(2):
         New([param()], lr=0.5)
-    OPTIMIZERS.leave()
+    nobody_listens()
     assert made == [1]
 
 
@@ -312,7 +312,7 @@ class TestFollowed:
             return 7
 
         assert train() == 7
-        assert OPTIMIZERS._listener is None
+        assert not OPTIMIZERS._listeners
 
     def test_its_errors_are_its_own(self, tmp_path: Path) -> None:
         @traceparse.profile(tmp_path, steps=range(1))
@@ -321,7 +321,7 @@ class TestFollowed:
 
         with pytest.raises(KeyError, match="mine"):
             train()
-        assert OPTIMIZERS._listener is None
+        assert not OPTIMIZERS._listeners
         assert not torch.autograd._profiler_enabled()
 
 
@@ -346,5 +346,5 @@ def test_a_step_that_is_compiled_is_not_counted_nor_changed() -> None:
         optimizer.step()
 
     step()
-    OPTIMIZERS.leave()
+    nobody_listens()
     assert torch.equal(weight.detach(), torch.full((3,), 0.5))

@@ -120,8 +120,8 @@ WHOLE = b'{"traceEvents": [{"name": "Record Window End", "ts": 1}\n]}\n'
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        (None, "t: torch wrote no trace; is the directory writable?"),
-        (b"", "t: torch wrote no trace; is the directory writable?"),
+        (None, "t: torch wrote no trace; is the directory writable, or the disk full?"),
+        (b"", "t: torch wrote no trace; is the directory writable, or the disk full?"),
         (WHOLE[:-4], "t: torch stopped in the middle of writing the trace (55 bytes); is the "),
         (WHOLE[:20], "t: torch stopped in the middle of writing the trace (20 bytes); is the "),
         (b"x" * 20_000, "t: torch stopped in the middle of writing the trace (20000 bytes); "),

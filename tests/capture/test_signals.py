@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Iterator
 from types import FrameType
@@ -65,14 +68,59 @@ def test_the_signal_waits_until_the_block_has_ended(ended: list[str]) -> None:
     assert ended == ["kept", "ended"]
 
 
-def test_a_child_that_was_forked_only_ends(
-    ended: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    it = Terminated(lambda: ended.append("kept"))
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    """Run a process that waits for SIGTERM and has little patience."""
+    head = """
+        import ctypes, os, signal, threading
+        from traceparse.capture import signals
+        signals._PATIENCE_S = 0.2
+        it = signals.Terminated(lambda: print("kept", flush=True))
+        it.enter()
+    """
+    script = textwrap.dedent(head) + textwrap.dedent(code)
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_a_child_that_was_forked_only_ends_and_its_parent_goes_on() -> None:
+    """GIVEN workers that inherit everything, and are ended by SIGTERM, as loaders end them."""
+    done = run("""
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+        os.kill(child, signal.SIGTERM)
+        print(os.waitpid(child, 0)[1], flush=True)
+        threading.Event().wait(0.5)
+        it.leave()
+        print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+    """)
+    assert (done.returncode, done.stdout) == (0, "15\nTrue\n")
+
+
+def test_a_main_thread_that_does_not_come_back_is_ended() -> None:
+    """GIVEN one that waits in a library, as in a collective whose other ranks are gone."""
+    done = run("""
+        library, lock = ctypes.CDLL(None), (ctypes.c_char * 64)()
+        library.pthread_mutex_lock(lock)
+        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
+        library.pthread_mutex_lock(lock)
+    """)
+    assert (done.returncode, done.stdout, done.stderr) == (-15, "", "")
+
+
+@pytest.mark.usefixtures("ended")
+def test_who_else_waits_for_signals_hears_of_them() -> None:
+    """As asyncio does."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    before = signal.set_wakeup_fd(writes)
+    it = Terminated(lambda: None)
     it.enter()
-    monkeypatch.setattr(it, "_pid", os.getpid() - 1)
     terminate()
-    assert ended == ["ended"]
+    assert os.read(reads, 1) == bytes([signal.SIGTERM])
+    it.leave()
+    assert signal.set_wakeup_fd(before) == writes
 
 
 def test_it_leaves_as_it_came() -> None:

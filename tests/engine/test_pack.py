@@ -13,6 +13,7 @@ import pytest
 
 from traceparse.engine import pack
 from traceparse.errors import CaptureError, InputError
+from traceparse.packing import UNSAID
 
 SPAN = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "name": "aten::mm"}
 
@@ -20,6 +21,7 @@ SPAN = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "name
 @pytest.fixture
 def asked(tmp_path: Path) -> dict[str, Any]:
     request = {
+        "job": os.getpid(),
         "raw": str(tmp_path / ".raw"),
         "target": str(tmp_path / "rank0_trace.json.gz"),
         "facts": {"params": 3},
@@ -165,3 +167,16 @@ def test_it_is_a_module_that_runs(asked: dict[str, Any]) -> None:
     )
     assert json.loads(done.stdout)["num_events"] == 2
     assert done.stderr == b""
+
+
+def test_what_nobody_is_left_to_say_is_in_the_facts(asked: dict[str, Any]) -> None:
+    write(asked, [SPAN, {**SPAN, "name": "unknown"}])
+    there = pack.keep(asked)["facts"]
+    gone = pack.keep({**asked, "job": 1, "overwrite": True, "raw": raw_again(asked)})["facts"]
+    assert UNSAID not in there
+    assert [text.partition(":")[0] for text in gone[UNSAID]] == ["1 event named `unknown`"]
+
+
+def raw_again(asked: dict[str, Any]) -> str:
+    write(asked, [SPAN, {**SPAN, "name": "unknown"}])
+    return str(asked["raw"])
