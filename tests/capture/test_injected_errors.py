@@ -86,6 +86,9 @@ EXEMPT = {
     "FlopCounter.stop": _ENDS,
     "FlopCounter.count": _BY_TORCH,
     "Look._see": _BY_TORCH,
+    "Look._see_end": _FIELDS,
+    "FlopCounter.is_made_of_others": _BY_TORCH,
+    "__getattr__": "is what the test itself asks for the profile",
     "Optimizers._counted.<locals>.counted": _BY_TORCH,
     "Checkpoints.watch.<locals>.noted.<locals>.noting": _BY_TORCH,
     "_mode.<locals>.Counting.__torch_dispatch__": _BY_TORCH,
@@ -100,6 +103,7 @@ _CANNOT = (
     "ExitStack.",
     "Mapping.get",
     "PurePath.",
+    "WeakSet.",  # garbage is collected when it likes
     "_BaseExitStack.",
     "_GeneratorContextManager.",
     "contextmanager.<locals>.helper",
@@ -475,7 +479,8 @@ def test_training_goes_on_whatever_call_fails(run: Runner) -> None:
         for call, job in sorted(calls.items(), key=lambda each: each[0])
         for error in call.errors
     ]
-    assert [each for each in wrong if each] == []
+    failed = "\n".join(each for each in wrong if each)
+    assert not failed, failed
 
 
 def test_no_exemption_is_forgotten() -> None:

@@ -106,7 +106,8 @@ class Session:
             yield
             has_failed = False
         if has_failed:
-            self._give_up()
+            with self._said.training_goes_on("capture could not be ended"):
+                self._give_up()
 
     def _give_up(self) -> None:
         self.is_over = True

@@ -39,12 +39,13 @@ class Terminated:
 
     def leave(self) -> None:
         """Wait no more."""
-        watch, self._watch = self._watch, None
+        watch = self._watch
         if watch is None:
             return
-        watch.leave()
         if signal.getsignal(signal.SIGTERM) == self._handle:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        watch.leave()
+        self._watch = None  # not before: what failed is done again
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -79,6 +80,7 @@ class _Watch:
 
     def __init__(self) -> None:
         self.is_handled = threading.Event()
+        self._before = -1  # whoever else wants to be woken
         self._reads, self._writes = os.pipe()
         os.set_blocking(self._writes, False)
         threading.Thread(target=self._look, name="traceparse SIGTERM", daemon=True).start()
@@ -87,9 +89,10 @@ class _Watch:
 
     def leave(self) -> None:
         """See no more."""
-        _watching.discard(self)
-        signal.set_wakeup_fd(self._before, warn_on_full_buffer=False)
-        os.close(self._writes)
+        if self in _watching:
+            signal.set_wakeup_fd(self._before, warn_on_full_buffer=False)
+            _watching.discard(self)
+            os.close(self._writes)
 
     def _look(self) -> None:
         while told := os.read(self._reads, 64):
@@ -103,13 +106,27 @@ class _Watch:
 
 
 _watching: set[_Watch] = set()
+_forking = threading.local()
 
 
-def _leave_the_parent() -> None:
-    """Let a forked process end as it likes, and the parent not take its signals for its own."""
+def _before_fork() -> None:
+    """Keep the signal from a child that would still take it for its parent."""
+    _forking.mask = None
+    if _watching:
+        _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _after_fork() -> None:
+    if _forking.mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _forking.mask)
+
+
+def _in_child() -> None:
+    """Let a forked process end as it likes, and its parent not take its signals for its own."""
     if _watching:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _after_fork()
 
 
-os.register_at_fork(after_in_child=_leave_the_parent)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
