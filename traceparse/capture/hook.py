@@ -74,8 +74,10 @@ class Following:
         """Begin with the first optimizer that is made: what precedes is no training yet."""
         if self._function is None:
             self._begin()
-        else:
-            self._find_function()  # by now the main module has most of its functions
+            return
+        self._find_function()  # by now the main module has most of its functions
+        if not self._function.is_found:
+            atexit.register(self._end)
 
     def _begin(self) -> Session:
         if self._session is None:
@@ -123,7 +125,8 @@ class Following:
     def _end(self) -> None:
         if self._session is not None:
             self._session.close()
-        if self._function is not None and not self._function.is_found:
+        function, self._function = self._function, None
+        if function is not None and not function.is_found:
             sys.stderr.write(
                 f"traceparse: no step was counted: {self._what.step_on} was not found in this "
                 "process\n"

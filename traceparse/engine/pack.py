@@ -43,7 +43,8 @@ def main() -> None:
         verdict = {"error": one_line(error)}
     # A job that has gone reads no verdict.
     with suppress(BrokenPipeError):
-        sys.stdout.write(json.dumps(verdict))
+        # in a line of its own, as what the user has Python load may print as well
+        sys.stdout.write(f"\n{json.dumps(verdict)}\n")
         sys.stdout.flush()
 
 
