@@ -113,6 +113,18 @@ def test_a_trace_that_cannot_be_kept_says_where_the_raw_one_is(
     assert keeping.raw.exists()
 
 
+def test_what_else_is_printed_is_no_verdict(
+    keeping: Keeping, packer: Callable[..., Packer]
+) -> None:
+    """GIVEN a sitecustomize of the user that greets."""
+    packer(b'hello\n\n{"said": [], "facts": {"params": 4}}\n')
+    keeping.target.touch()
+    it = Keeper(Said())
+    it.keep(keeping)
+    it.look()
+    assert it.kept == {keeping.target: {"params": 4}}
+
+
 def test_nobody_waits_for_one_that_still_runs(
     keeping: Keeping, packer: Callable[..., Packer], caplog: pytest.LogCaptureFixture
 ) -> None:

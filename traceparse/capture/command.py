@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -60,7 +60,8 @@ def end_as(status: int) -> int:
     """Return an exit status as it is; die of the signal that a status below 0 stands for."""
     if status < 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command has left one, if any
-        signal.signal(-status, signal.SIG_DFL)
+        with suppress(OSError):  # of SIGKILL nobody may say what it does
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     return status
 

@@ -110,8 +110,8 @@ class Keeper:
         with _naming(keeping.raw):
             answer, _ = process.communicate()
         try:
-            verdict = json.loads(answer)
-        except ValueError:
+            verdict = json.loads(answer.splitlines()[-1])
+        except (ValueError, IndexError):
             self._said.warn(
                 f"{keeping.target}: the process that packs the trace ended with status "
                 f"{process.returncode}: the job packs it itself, and it is not read back"

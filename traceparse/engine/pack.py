@@ -42,7 +42,8 @@ def main() -> None:
     except (TraceparseError, OSError) as error:
         verdict = {"error": one_line(error)}
     with suppress(BrokenPipeError):  # a job that has gone reads no verdict
-        sys.stdout.write(json.dumps(verdict))
+        # in a line of its own, as what the user has Python load may print as well
+        sys.stdout.write(f"\n{json.dumps(verdict)}\n")
         sys.stdout.flush()
 
 
