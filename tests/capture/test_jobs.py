@@ -1,4 +1,4 @@
-"""Real jobs, in processes of their own: what ends them, what they start, and how they are run."""
+"""Real jobs, in processes of their own: what ends them, and how they are run."""
 
 from __future__ import annotations
 
@@ -132,10 +132,10 @@ def test_a_job_that_is_terminated_has_a_whole_trace(alone: dict[str, Done]) -> N
     assert names_in(done.folder) == kept_names([0])
     assert step_names(done.trace) == spans(2, 4)
     assert done.err.splitlines() == [
-        f"traceparse: {done.trace}: the job is told to end (SIGTERM) in step 4: what is recorded "
-        "until now is kept",
-        f"traceparse: {done.trace}: steps 2-6 were asked for, but the loop ended in step 4 before "
-        "its step() was called: the trace has that step cut short or empty",
+        f"traceparse: {done.trace}: the job is told to end (SIGTERM) in step 4: what is "
+        "recorded until now is kept",
+        f"traceparse: {done.trace}: steps 2-6 were asked for, but the loop ended in step 4 "
+        "before its step() was called: the trace has that step cut short or empty",
     ]
 
 
@@ -181,7 +181,8 @@ if __name__ == "__main__":
             model(batch).sum().backward()
             optimizer.step()
     heavy = {"pandas", "pyarrow", "traceparse.engine", "traceparse.ingest", "rich", "typer"}
-    print(sorted(heavy & set(sys.modules)), sys.modules["sitecustomize"].__file__, os.getcwd() in sys.path)
+    site = sys.modules["sitecustomize"].__file__
+    print(sorted(heavy & set(sys.modules)), site, os.getcwd() in sys.path)
 """
 
 NAMED = """
@@ -246,9 +247,9 @@ def now(folder: Path) -> str:
 
 def nothing(folder: Path) -> str:
     return (
-        f"traceparse: {folder}: no trace was written: no process of the command ended step 2, as "
-        "far as torch's optimizers tell; ask for earlier steps, or name the function that is a "
-        "step with --step-on MODULE:FUNCTION"
+        f"traceparse: {folder}: no trace was written: no process of the command ended step 2, "
+        "as far as torch's optimizers tell; ask for earlier steps, or name the function that is "
+        "a step with --step-on MODULE:FUNCTION"
     )
 
 
@@ -301,12 +302,12 @@ def test_a_job_that_ends_before_the_steps_says_so(commands: dict[str, Done]) -> 
     assert done.status == 0
     early, empty, last = done.err.splitlines()
     assert early == (
-        f"traceparse: {done.trace}: steps 2-3 were asked for, but the loop ended in step 2 before "
-        "its step() was called: the trace has that step cut short or empty"
+        f"traceparse: {done.trace}: steps 2-3 were asked for, but the loop ended in step 2 "
+        "before its step() was called: the trace has that step cut short or empty"
     )
     assert empty.startswith(
-        f"traceparse: no trace was kept, training goes on: {done.trace}: the trace has no kernel, "
-        "copy or operator, only "
+        f"traceparse: no trace was kept, training goes on: {done.trace}: the trace has no "
+        "kernel, copy or operator, only "
     )
     assert last == nothing(done.folder)
     assert names_in(done.folder) == []

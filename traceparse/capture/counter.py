@@ -83,16 +83,17 @@ class FlopCounter:
 
     def count(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:  # noqa: ANN401
         """Count one call of an operator of torch, or of an operator that runs functions."""
+        schema = getattr(function, "_schema", None)
+        if schema is None:
+            self._unknown[str(function)] = "it runs functions, and what they call is not seen"
+            return
         try:
-            schema = getattr(function, "_schema", None)
-            if schema is None:
-                raise CaptureError("it runs functions, and what they call is not seen")
             self._count(schema, args, kwargs)
         except Exception as error:  # noqa: BLE001 - inside the job's step: the count is lost
             self._unknown[str(function)] = in_words(error)
 
     def is_made_of_others(self, function: Any) -> bool:  # noqa: ANN401 - torch's own
-        """Say whether an operator without a formula calls others: seldom, and below autograd."""
+        """Say whether an operator without a formula calls others, as some below autograd do."""
         from traceparse.work import formulas
 
         has_kernel = import_module("torch")._C._dispatch_has_kernel_for_dispatch_key

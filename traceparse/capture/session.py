@@ -73,8 +73,8 @@ class Session:
         with self._terminated.held(), self._or_give_up():
             if import_module("torch")._C._current_graph_task_id() != -1:
                 self._said.warn(
-                    f"{self._asked.directory}: a step that ends inside of a backward pass is not "
-                    "counted: no profiler can start or stop there"
+                    f"{self._asked.directory}: a step that ends inside of a backward pass is "
+                    "not counted: no profiler can start or stop there"
                 )
                 return
             self._pace.end(self._kind())
