@@ -26,8 +26,8 @@ def no_rank_in_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what other tests have compiled in this process."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    for group in ("frames", "stats") if dynamo is not None else ():
+    dynamo: Any = sys.modules.get("torch._dynamo.utils")
+    for group in ("frames", "stats") if dynamo else ():
         monkeypatch.setitem(dynamo.counters, group, Counter())
 
 

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,7 +52,7 @@ def test_its_processes_are_told_what_to_capture(
 
 
 def test_input_and_output_are_the_commands_own(
-    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     (tmp_path / "in").write_bytes(b"\xff\x00\r\n")
     before = os.dup(0)
@@ -104,13 +107,13 @@ def test_a_signal_of_the_keyboard_has_reached_the_command_already(tmp_path: Path
 def test_a_signal_that_comes_before_there_is_a_command_goes_on_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started = command.subprocess.Popen
+    started = subprocess.Popen
 
     def start(*args: Any, **options: Any) -> Any:
         signal.raise_signal(signal.SIGUSR1)
         return started(*args, **options)
 
-    monkeypatch.setattr(command.subprocess, "Popen", start)
+    monkeypatch.setattr(subprocess, "Popen", start)
     assert run(tmp_path, "import signal; signal.pause()") == -signal.SIGUSR1
 
 
@@ -130,7 +133,8 @@ def test_a_command_that_there_is_not_is_refused(tmp_path: Path, words: list[str]
     with pytest.raises(UsageError) as caught:
         run_captured(words, told(tmp_path))
     assert str(caught.value) == (
-        f"{words[0] if words else ''!r}: no such command; give it behind --, as you would run it"
+        f"{words[0] if words else ''!r}: no such command; "
+        "give it behind --, as you would run it"
     )
 
 
@@ -157,12 +161,12 @@ def test_a_directory_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 def test_a_status_is_returned_and_a_signal_is_died_of(monkeypatch: pytest.MonkeyPatch) -> None:
     assert end_as(3) == 3
     happened: list[Any] = []
-    monkeypatch.setattr(command.resource, "setrlimit", lambda *args: happened.append(args))
-    monkeypatch.setattr(command.signal, "signal", lambda *args: happened.append(args))
-    monkeypatch.setattr(command.os, "kill", lambda *args: happened.append(args))
+    monkeypatch.setattr(resource, "setrlimit", lambda *args: happened.append(args))
+    monkeypatch.setattr(signal, "signal", lambda *args: happened.append(args))
+    monkeypatch.setattr(os, "kill", lambda *args: happened.append(args))
     end_as(-signal.SIGUSR1)
     assert happened == [
-        (command.resource.RLIMIT_CORE, (0, 0)),
+        (resource.RLIMIT_CORE, (0, 0)),
         (signal.SIGUSR1, signal.SIG_DFL),
         (os.getpid(), signal.SIGUSR1),
     ]
@@ -180,7 +184,7 @@ def test_traces_that_are_being_packed_are_waited_for(
         if len(looks) == 3:
             raw.rename(tmp_path / "rank0_trace.json.gz")
 
-    monkeypatch.setattr(command.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     assert wait_until_kept(tmp_path, patience_s=1000) == []
     assert len(looks) == 3
     assert kept_in(tmp_path) == [tmp_path / "rank0_trace.json.gz"]
@@ -201,7 +205,7 @@ def test_what_is_left_from_long_ago_is_not_waited_for(
     assert wait_until_kept(tmp_path, patience_s=1000) == [raw]
     half = tmp_path / ".rank0_trace.json.gz.99.1.tmp"
     half.touch()
-    monkeypatch.setattr(command.time, "sleep", lambda _: half.unlink())
+    monkeypatch.setattr(time, "sleep", lambda _: half.unlink())
     assert wait_until_kept(tmp_path, patience_s=1000) == [raw]
     assert not half.exists()
 

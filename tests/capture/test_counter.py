@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.utils import counters
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
+import traceparse.work
 from traceparse.capture import counter
 from traceparse.capture.counter import FlopCounter
 from traceparse.errors import CaptureError
@@ -147,9 +151,6 @@ def test_autocast_counts_the_same() -> None:
 
 
 def test_a_part_of_a_tensor_that_is_spread_counts_once(fake_group: Callable[[], None]) -> None:
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import Shard, distribute_tensor
-
     fake_group()
     mesh = init_device_mesh("cpu", (8,))
     rows = distribute_tensor(torch.ones(16, 5), mesh, [Shard(0)], src_data_rank=None)
@@ -164,8 +165,6 @@ def test_a_step_without_products_cannot_be_counted() -> None:
 
 
 def test_an_operator_that_cannot_be_counted_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    import traceparse.work
-
     def no_formula(_: Any) -> Any:
         return traceparse.work.Work(unknown="its shapes are not known")
 
@@ -189,8 +188,6 @@ def test_what_fails_in_counting_stops_no_step(monkeypatch: pytest.MonkeyPatch) -
 def test_where_something_is_compiled_nothing_is_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from torch._dynamo.utils import counters
-
     monkeypatch.setitem(counters, "frames", Counter(ok=1))
     with pytest.raises(CaptureError) as caught:
         FlopCounter().begin()
@@ -200,12 +197,10 @@ def test_where_something_is_compiled_nothing_is_counted(
 @pytest.mark.slow
 @pytest.mark.parametrize("fullgraph", [False, True])
 def test_what_is_compiled_meanwhile_is_compiled_all_the_same(fullgraph: bool) -> None:
-    from torch._dynamo.utils import counters
-
     torch._dynamo.reset()
     weight = torch.ones(3, 3)
 
-    @torch.compile(backend="eager", fullgraph=fullgraph)
+    @torch.compile(backend="eager", fullgraph=fullgraph)  # type: ignore[untyped-decorator]
     def step(batch: torch.Tensor) -> torch.Tensor:
         return batch @ weight
 
@@ -230,7 +225,7 @@ def test_operators_below_autograd_are_counted_by_what_they_call() -> None:
 
 
 def test_an_operator_that_runs_functions_runs_and_cannot_be_counted() -> None:
-    class Runs(torch._ops.HigherOrderOperator):
+    class Runs(torch._ops.HigherOrderOperator):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__("runs_for_traceparse")
 
@@ -243,7 +238,8 @@ def test_an_operator_that_runs_functions_runs_and_cannot_be_counted() -> None:
     done: list[torch.Tensor] = []
     text = refused(lambda: done.append(runs(torch.ones(2, 2))))
     assert text == (
-        "runs_for_traceparse cannot be counted: it runs functions, and what they call is not seen"
+        "runs_for_traceparse cannot be counted: "
+        "it runs functions, and what they call is not seen"
     )
     assert len(done) == 1
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.distributed import distributed_c10d
 
 import traceparse
 from traceparse.capture import facts
@@ -55,14 +56,12 @@ def test_process_groups_are_told_with_their_ranks(fake_group: Callable[..., None
 
 
 def test_groups_without_members_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch.distributed import distributed_c10d
-
     world = SimpleNamespace(pg_group_ranks={"a": {}, "b": {5: 0, 4: 1}}, pg_names={"b": 7})
     monkeypatch.setattr(distributed_c10d, "_world", world)
     assert list(facts._groups()) == [{"name": "7", "ranks": "4-5", "description": ""}]
 
 
-def test_versions_of_a_gpu_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_of_a_gpu_are_told() -> None:
     torch_like: Any = SimpleNamespace(
         __version__="2.9",
         version=SimpleNamespace(cuda="12.8", hip=None),

@@ -67,6 +67,7 @@ EXEMPT = {
     "Session.close": _ENTRY,
     "Session._give_way": _ENTRY,
     "Session._or_give_up": _GUARD,
+    "Session._give_up": _GUARD,
     "Said.training_goes_on": _GUARD,
     "Said.warn": _GUARD,
     "Said._say": _GUARD,
@@ -85,6 +86,7 @@ EXEMPT = {
     "Checkpoints.leave": _ENDS,
     "FlopCounter.stop": _ENDS,
     "FlopCounter.count": _BY_TORCH,
+    "FlopCounter.is_made_of_others": _BY_TORCH,
     "Look._see": _BY_TORCH,
     "Look._see_end": _FIELDS,
     "FlopCounter.is_made_of_others": _BY_TORCH,
@@ -481,6 +483,56 @@ def test_training_goes_on_whatever_call_fails(run: Runner) -> None:
     ]
     failed = "\n".join(each for each in wrong if each)
     assert not failed, failed
+
+
+TORCH = [
+    (torch.profiler._KinetoProfile, "__init__"),
+    (torch.profiler._KinetoProfile, "prepare_trace"),
+    (torch.profiler._KinetoProfile, "start_trace"),
+    (torch.profiler._KinetoProfile, "export_chrome_trace"),
+    (torch.profiler, "supported_activities"),
+    (torch.autograd, "_profiler_enabled"),
+    (torch.cuda, "is_available"),
+    (torch, "get_num_threads"),
+    (torch.distributed, "is_initialized"),
+    (subprocess, "Popen"),
+    (Path, "mkdir"),
+    (Path, "open"),
+    (Path, "stat"),
+    (Path, "exists"),
+    (gc, "get_objects"),
+    (signal, "signal"),
+    (signal, "getsignal"),
+]
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), TORCH, ids=lambda it: it if isinstance(it, str) else it.__name__
+)
+@pytest.mark.parametrize("error", [InjectedError("never"), OSError(28, "No space")], ids=repr)
+def test_training_goes_on_where_a_call_fails_ever_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    owner: Any,
+    name: str,
+    error: Exception,
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise error
+
+    job = Job()
+    with monkeypatch.context() as patch:
+        # once it has begun: where it runs, and what it is asked for, is known by then
+        with traceparse.profile(tmp_path / "out", steps=range(4, 6), count_flop=True) as prof:
+            patch.setattr(owner, name, broken)
+            for _ in range(7):
+                job.step()
+                prof.step()
+    assert job.losses == without_capture(7)
+    assert caplog.messages
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    put_right()
 
 
 def test_no_exemption_is_forgotten() -> None:

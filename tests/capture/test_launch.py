@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.capture.loops import kept_names, names_in
 from traceparse.capture import launch
 from traceparse.capture.launch import run_demo
 from traceparse.errors import CaptureError, MissingExtraError, UsageError
@@ -45,16 +46,11 @@ def test_two_ranks_leave_two_whole_traces_that_communicate(tmp_path: Path) -> No
     out = tmp_path / "demo-out"
     (out / "traces").mkdir(parents=True)
     (out / "train.log").write_text(MARK)
-    for stale in ("rank0_trace.json.gz", "rank2_trace.json.gz", ".rank0_trace.json.gz.1.tmp"):
+    for stale in (*kept_names([0, 2]), ".rank0_trace.json.gz.1.tmp", ".rank1_facts.json.2.tmp"):
         (out / "traces" / stale).write_text("stale")
     traces = run_demo(out, ranks=2)
     assert traces == out / "traces"
-    assert sorted(path.name for path in traces.iterdir()) == [
-        "rank0_facts.json",
-        "rank0_trace.json.gz",
-        "rank1_facts.json",
-        "rank1_trace.json.gz",
-    ]
+    assert names_in(traces) == kept_names([0, 1])
     for rank in range(2):
         trace = json.loads(gzip.decompress((traces / f"rank{rank}_trace.json.gz").read_bytes()))
         assert trace["distributedInfo"]["rank"] == rank

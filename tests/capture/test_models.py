@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.utils import counters
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.utils import checkpoint as checkpoints
 
 from traceparse.capture import models
@@ -14,7 +18,7 @@ from traceparse.capture.models import Look, is_compiled
 from traceparse.capture.said import Said
 
 
-def looked(model: nn.Module | None, *batches: Any, calls: Any = None) -> dict[str, Any]:
+def looked(model: Any, *batches: Any, calls: Any = None) -> dict[str, Any]:
     """Return what is seen while a model is called with each batch."""
     look = Look(Said(), model)
     look.begin()
@@ -38,7 +42,7 @@ def test_a_plain_model_and_its_batches() -> None:
     assert checkpoints.CheckpointFunction.__name__ == "CheckpointFunction"
 
 
-class Words(nn.Module):
+class Words(nn.Module):  # type: ignore[misc]
     """A model of language whose two tables are one."""
 
     def __init__(self) -> None:
@@ -84,7 +88,7 @@ def test_autocast_is_seen() -> None:
 
 
 def test_what_is_no_tensor_is_no_batch() -> None:
-    class Odd(nn.Module):
+    class Odd(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.inner = nn.Linear(2, 2)
@@ -97,9 +101,9 @@ def test_what_is_no_tensor_is_no_batch() -> None:
 
 
 def test_a_batch_that_cannot_be_asked_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(torch.Tensor):
+    class Broken(torch.Tensor):  # type: ignore[misc]
         @property
-        def ndim(self) -> int:  # type: ignore[override]
+        def ndim(self) -> int:
             raise RuntimeError("a jagged one")
 
     model = nn.Identity()
@@ -115,8 +119,6 @@ def test_a_batch_that_cannot_be_asked_stops_nothing(caplog: pytest.LogCaptureFix
 @pytest.fixture
 def alone() -> Iterator[None]:
     """Nothing but what the test makes, as other tests may have left models."""
-    import gc
-
     gc.collect()
     gc.freeze()
     yield
@@ -150,8 +152,8 @@ def test_of_models_that_are_not_called_those_that_learn_count() -> None:
 @pytest.mark.usefixtures("alone")
 def test_objects_that_answer_oddly_are_not_asked() -> None:
     class Odd:
-        @property
-        def __class__(self) -> type:  # type: ignore[override]
+        @property  # type: ignore[misc]
+        def __class__(self) -> type:
             raise RuntimeError("a proxy of something that is gone")
 
     odd = [Odd()]
@@ -189,7 +191,7 @@ def test_checkpoints_are_seen(use_reentrant: bool) -> None:
 
 
 def test_models_that_checkpoint_by_themselves_are_known() -> None:
-    class LikeTransformers(nn.Linear):
+    class LikeTransformers(nn.Linear):  # type: ignore[misc]
         gradient_checkpointing = True
 
     assert looked(nn.Sequential(LikeTransformers(2, 2)))["checkpointing"] is True
@@ -202,7 +204,7 @@ def test_models_that_checkpoint_by_themselves_are_known() -> None:
 
 def test_a_compiled_model_gets_no_hook() -> None:
     model = nn.Linear(2, 2)
-    model._compiled_call_impl = lambda *_: None  # type: ignore[assignment]
+    model._compiled_call_impl = lambda *_: None
     assert is_compiled([nn.Sequential(model)])
     look = Look(Said(), model)
     look.begin()
@@ -214,8 +216,6 @@ def test_a_compiled_model_gets_no_hook() -> None:
 
 
 def test_whatever_dynamo_has_compiled_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch._dynamo.utils import counters
-
     for group, name in (("frames", "ok"), ("stats", "unique_graphs")):
         monkeypatch.setitem(counters, group, Counter())
         assert not is_compiled([])
@@ -251,9 +251,6 @@ def test_parameters_that_are_spread_count_as_the_whole(
     fake_group: Callable[[], None],
 ) -> None:
     """GIVEN rank 3 of 8, which holds 2 of 16 rows."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-
     fake_group()
     mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("replicate", "shard"))
     model = nn.Linear(6, 16, bias=False)
@@ -268,5 +265,5 @@ def test_parameters_that_are_spread_count_as_the_whole(
 
 def test_parameters_that_fsdp_1_flattened_count_as_the_whole() -> None:
     param = torch.ones(3)
-    param._unpadded_unsharded_size = torch.Size([4, 5])  # type: ignore[attr-defined]
+    param._unpadded_unsharded_size = torch.Size([4, 5])
     assert models._size(param) == 20

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import traceparse
-from tests.capture.loops import facts_beside, nobody_listens, step_names
+from tests.capture.loops import facts_beside, nobody_listens, read, step_names
 from traceparse.capture.optimizers import OPTIMIZERS, Leader
 
 
@@ -114,7 +114,7 @@ def test_what_was_made_before_is_heard() -> None:
 
 
 def test_a_subclass_that_calls_the_one_above_steps_once(steps: Steps) -> None:
-    class Mine(torch.optim.SGD):
+    class Mine(torch.optim.SGD):  # type: ignore[misc]
         def step(self, closure: Any = None) -> Any:
             return super().step(closure)
 
@@ -126,7 +126,7 @@ def test_a_subclass_that_calls_the_one_above_steps_once(steps: Steps) -> None:
 def test_one_around_another_steps_once(steps: Steps) -> None:
     """As ZeroRedundancyOptimizer does, and some of bitsandbytes."""
 
-    class Around(torch.optim.Optimizer):
+    class Around(torch.optim.Optimizer):  # type: ignore[misc]
         def __init__(self, params: Any) -> None:
             super().__init__(params, {})
             self.inner = torch.optim.SGD(params, lr=0.5)
@@ -148,7 +148,7 @@ def test_a_closure_that_is_called_often_is_one_step(steps: Steps) -> None:
         calls.append(1)
         optimizer.zero_grad()
         loss = (weight - 3).square().sum()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return loss
 
     optimizer.step(closure)
@@ -178,7 +178,7 @@ def test_a_step_that_the_scaler_skips_is_none(steps: Steps, overflows: bool) -> 
 
 
 def test_a_step_that_fails_is_none(steps: Steps) -> None:
-    class Broken(torch.optim.SGD):
+    class Broken(torch.optim.SGD):  # type: ignore[misc]
         def step(self, closure: Any = None) -> Any:  # noqa: ARG002
             raise ZeroDivisionError
 
@@ -211,7 +211,7 @@ def test_a_listener_that_fails_stops_no_step(caplog: pytest.LogCaptureFixture) -
 def test_the_first_of_a_class_that_is_made_is_told() -> None:
     made: list[int] = []
 
-    class New(torch.optim.SGD):
+    class New(torch.optim.SGD):  # type: ignore[misc]
         def step(self, closure: Any = None) -> Any:
             return super().step(closure)
 
@@ -326,8 +326,6 @@ class TestFollowed:
 
 
 def _events(folder: Path) -> list[dict[str, Any]]:
-    from tests.capture.loops import read
-
     events: list[dict[str, Any]] = read(folder / "rank0_trace.json.gz")["traceEvents"]
     return events
 
@@ -341,7 +339,7 @@ def test_a_step_that_is_compiled_is_not_counted_nor_changed() -> None:
     optimizer = torch.optim.SGD([weight], lr=0.5)
     OPTIMIZERS.listen(heard.append)
 
-    @torch.compile(backend="eager", fullgraph=False)
+    @torch.compile(backend="eager")  # type: ignore[untyped-decorator]
     def step() -> None:
         optimizer.step()
 

@@ -81,10 +81,11 @@ def test_theirs_that_is_only_made_ready_counts(
 def test_theirs_that_ended_before_is_no_rival(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    other = theirs()
     with profile(tmp_path, steps=range(3, 5)) as ours:
         for step in range(6):
             if step == 1:
-                with theirs() as other:
+                with other:
                     work()
             work()
             ours.step()
@@ -97,15 +98,15 @@ def test_theirs_that_ended_before_is_no_rival(
 def test_ours_gives_way_while_it_records_and_keeps_what_it_has(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, cycles: int
 ) -> None:
+    others = [theirs() for _ in range(cycles)]
     with profile(tmp_path, steps=range(1, 9)) as ours:
         for step in range(5):
             work()
-            if step == 3:
-                for _ in range(cycles):
-                    with theirs() as other:
-                        work()
+            for other in others if step == 3 else []:
+                with other:
+                    work()
             ours.step()
-    assert num_products(other) == 1
+    assert list(map(num_products, others)) == [1] * cycles
     assert step_names(ours.path) == ["ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#3"]
     assert names_in(tmp_path) == kept_names([0])
     assert caplog.messages == [gave_way(tmp_path / "rank0_trace.json.gz", 3)]
@@ -114,10 +115,11 @@ def test_ours_gives_way_while_it_records_and_keeps_what_it_has(
 def test_ours_gives_way_while_it_is_made_ready(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    other = theirs()
     with profile(tmp_path, steps=range(2, 4)) as ours:
         for step in range(5):
             if step == 1:
-                with theirs() as other:
+                with other:
                     work()
             work()
             ours.step()

@@ -20,12 +20,16 @@ def test_everything_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+def fail(error: Exception) -> None:
+    raise error
+
+
 def test_what_goes_wrong_ends_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     said = Said()
     with said.training_goes_on("it is lost"):
-        raise ZeroDivisionError("by 0\nand so on")
+        fail(ZeroDivisionError("by 0\nand so on"))
     with said.training_goes_on():
-        raise CaptureError("words: of ours")
+        fail(CaptureError("words: of ours"))
     assert caplog.messages == [
         "traceparse: it is lost, training goes on: ZeroDivisionError: by 0",
         "traceparse: no trace was kept, training goes on: words: of ours",

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -81,10 +80,12 @@ def test_a_schedule_that_fails_ends_the_capture(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def schedule(step: int) -> Any:
-        return torch.profiler.ProfilerAction.NONE if step < 4 else {}[step]
+        return ([torch.profiler.ProfilerAction.NONE] * 4)[step]
 
     loop(tmp_path, 6, steps=schedule)
-    assert caplog.messages == ["traceparse: no trace was kept, training goes on: KeyError: 4"]
+    assert caplog.messages == [
+        "traceparse: no trace was kept, training goes on: IndexError: list index out of range"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -162,12 +163,12 @@ def test_a_step_inside_of_a_backward_pass_is_not_counted(
     with profile(tmp_path, steps=range(1, 2)) as prof:
         weight.register_post_accumulate_grad_hook(lambda _: prof.step())
         for _ in range(3):
-            (weight @ torch.ones(3)).backward()  # type: ignore[no-untyped-call]
+            (weight @ torch.ones(3)).backward()
     assert caplog.messages == [
-        f"traceparse: {tmp_path}: a step that ends inside of a backward pass is not counted: no "
-        "profiler can start or stop there",
-        f"traceparse: {tmp_path}: no trace was written: step 1 was asked for, but the loop ended "
-        "in step 0; ask for earlier steps (a step ends with step())",
+        f"traceparse: {tmp_path}: a step that ends inside of a backward pass is not counted: "
+        "no profiler can start or stop there",
+        f"traceparse: {tmp_path}: no trace was written: step 1 was asked for, but the loop "
+        "ended in step 0; ask for earlier steps (a step ends with step())",
     ]
     assert not torch.autograd._profiler_enabled()
 
@@ -178,11 +179,12 @@ def test_when_the_loop_has_gone_on_long_enough_nothing_is_left_to_do(tmp_path: P
     for _ in range(2):
         work()
         session.step()
-    assert not session.is_over
     # a look at the model in step 2, and five steps more
+    over = []
     for _ in range(6):
         session.step()
-    assert session.is_over
+        over.append(session.is_over)
+    assert over == [False] * 5 + [True]
     assert session.kept == [tmp_path / "rank0_trace.json.gz"]
 
 
@@ -242,10 +244,10 @@ def test_whoever_is_told_to_end_keeps_the_trace(
     assert killed == [1]
     assert step_names(path) == ["ProfilerStep#1", "ProfilerStep#2"]
     assert caplog.messages == [
-        f"traceparse: {path}: the job is told to end (SIGTERM) in step 2: what is recorded until "
-        "now is kept",
-        f"traceparse: {path}: steps 1-8 were asked for, but the loop ended in step 2 before its "
-        "step() was called: the trace has that step cut short or empty",
+        f"traceparse: {path}: the job is told to end (SIGTERM) in step 2: what is recorded "
+        "until now is kept",
+        f"traceparse: {path}: steps 1-8 were asked for, but the loop ended in step 2 before "
+        "its step() was called: the trace has that step cut short or empty",
     ]
 
 
@@ -260,8 +262,8 @@ def test_a_device_that_stopped_recording_is_said(
         prof._session._recorder._session.use_device = "cuda"
         prof.step()
     assert caplog.messages == [
-        f"traceparse: {tmp_path / 'rank0_trace.json.gz'}: the device's tracer stopped before the "
-        "recording did: kernels are missing at its end; record fewer steps"
+        f"traceparse: {tmp_path / 'rank0_trace.json.gz'}: the device's tracer stopped before "
+        "the recording did: kernels are missing at its end; record fewer steps"
     ]
 
 
@@ -280,7 +282,7 @@ def test_a_rank_that_is_known_late_is_asked_late(
 
 def test_the_directory_may_be_taken_away_before_the_trace_is_written(tmp_path: Path) -> None:
     with profile(tmp_path / "there", steps=range(1)) as prof:
-        os.rmdir(tmp_path / "there")
+        (tmp_path / "there").rmdir()
         work()
         prof.step()
     assert names_in(tmp_path / "there") == kept_names([0])

@@ -11,7 +11,6 @@ from types import FrameType
 
 import pytest
 
-from traceparse.capture import signals
 from traceparse.capture.signals import Terminated
 
 
@@ -32,7 +31,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         happened.append("ended")
 
-    monkeypatch.setattr(signals.os, "kill", kill)
+    monkeypatch.setattr(os, "kill", kill)
     return happened
 
 

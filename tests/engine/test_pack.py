@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from traceparse.engine import pack
-from traceparse.errors import CaptureError, InputError
+from traceparse.errors import CaptureError, EmptyTraceError, InputError
 from traceparse.packing import UNSAID
 
 SPAN = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "name": "aten::mm"}
@@ -80,7 +80,19 @@ def test_a_trace_that_is_there_is_replaced_when_asked_for(
     assert path.read_bytes()[:2] == b"\x1f\x8b"
 
 
-@pytest.mark.parametrize("text", ["", "nothing", '{"traceEvents": []}'])
+def test_of_a_trace_in_which_nothing_happened_nothing_is_left(
+    tmp_path: Path, asked: dict[str, Any]
+) -> None:
+    write(asked, [{**SPAN, "cat": "user_annotation"}])
+    with pytest.raises(EmptyTraceError) as caught:
+        pack.keep(asked)
+    assert str(caught.value).startswith(
+        f"{tmp_path / 'rank0_trace.json.gz'}: the trace has no kernel, copy or operator, only "
+    )
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("text", ["nothing", "[1, 2]", '{"a": 1}'])
 def test_what_is_no_trace_is_refused_by_the_name_it_would_have(
     tmp_path: Path, asked: dict[str, Any], text: str
 ) -> None:

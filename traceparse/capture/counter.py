@@ -93,9 +93,9 @@ class FlopCounter:
             self._unknown[str(function)] = in_words(error)
 
     def is_made_of_others(self, function: Any) -> bool:  # noqa: ANN401 - torch's own
-        """Say whether an operator without a formula calls others; seldom, below autograd."""
+        """Say whether an operator without a formula calls others, as some below autograd do."""
         try:
-            return _is_made_of_others(function)
+            return _is_composite(function)
         except Exception as error:  # noqa: BLE001 - inside the job's step: the count is lost
             self._unknown[str(function)] = in_words(error)
             return False
@@ -119,7 +119,7 @@ class FlopCounter:
             self._flop += flop
 
 
-def _is_made_of_others(function: Any) -> bool:  # noqa: ANN401 - torch's own
+def _is_composite(function: Any) -> bool:  # noqa: ANN401 - torch's own
     from traceparse.work import formulas
 
     has_kernel = import_module("torch")._C._dispatch_has_kernel_for_dispatch_key

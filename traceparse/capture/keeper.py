@@ -119,7 +119,9 @@ class Keeper:
             self._keep_here(keeping)
             return
         if "error" in verdict:
-            raise CaptureError(f"{verdict['error']}; what torch wrote is in {keeping.raw}")
+            is_left = keeping.raw.exists()
+            left = f"; what torch wrote is in {keeping.raw}" if is_left else ""
+            raise CaptureError(f"{verdict['error']}{left}")
         for text in verdict["said"]:
             self._said.warn(f"{keeping.target}: {text}")
         self._is_kept(keeping, verdict["facts"])

@@ -74,7 +74,7 @@ def _make_room(traces: Path, log: Path) -> None:
         raise CaptureError(
             f"{foreign[0]}: was there before and no demo wrote it; choose another --out"
         )
-    for pattern in ("rank*_trace.json.gz", "rank*_facts.json", ".rank*_trace.json.gz.*"):
+    for pattern in ("rank*_trace.json.gz", "rank*_facts.json", ".rank*"):
         for path in traces.glob(pattern):
             path.unlink()
 

@@ -115,6 +115,9 @@ class Recorder:
             _check_whole(raw, target)
         except BaseException:
             raw.unlink(missing_ok=True)
+            raw.with_name(f"{raw.name}.tmp").unlink(
+                missing_ok=True
+            )  # as torch names half of it
             raise
 
 

@@ -14,7 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from traceparse.errors import CaptureError, InputError, TraceparseError, one_line
+from traceparse.errors import (
+    CaptureError,
+    EmptyTraceError,
+    InputError,
+    TraceparseError,
+    one_line,
+)
 from traceparse.ingest import LOSSES, RankTrace, read_traces
 from traceparse.packing import UNSAID, pack, write_facts
 from traceparse.rank import digest
@@ -74,8 +80,9 @@ def keep(request: Mapping[str, Any]) -> dict[str, Any]:
             try:
                 verdict = _verdict(read_traces(packed, on_disk=True), num_written)
             except InputError as error:  # of a name that is gone when somebody reads this
-                text = str(error).replace(str(packed), str(target))
-                raise InputError(text) from error
+                if isinstance(error, EmptyTraceError):
+                    raw.unlink(missing_ok=True)
+                raise type(error)(str(error).replace(str(packed), str(target))) from error
             verdict["trace_bytes"] = packed.stat().st_size
     except FileExistsError as error:
         raise CaptureError(
