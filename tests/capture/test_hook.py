@@ -10,11 +10,18 @@ from typing import Any
 import pytest
 import torch
 
-from tests.capture.loops import facts_beside, kept_names, names_in, step_names
+from tests.capture.loops import (
+    facts_beside,
+    kept_names,
+    names_in,
+    nobody_listens,
+    step_names,
+)
 from traceparse.capture import hook
 from traceparse.capture.environment import Told, with_capture
 from traceparse.capture.hook import Following, install
 from traceparse.capture.optimizers import OPTIMIZERS
+from traceparse.capture.session import Session
 
 pytestmark = pytest.mark.usefixtures("packed_at_once")
 
@@ -25,7 +32,7 @@ def at_exit(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     registered: list[Any] = []
 
     def register(function: Any, *_: Any) -> Any:
-        if getattr(function, "__func__", None) is Following._end:
+        if getattr(function, "__func__", None) is Session.close:
             registered.append(function)
         return function
 
@@ -36,7 +43,7 @@ def at_exit(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.fixture(autouse=True)
 def nobody_listens_afterwards() -> Iterator[None]:
     yield
-    OPTIMIZERS.leave()
+    nobody_listens()
 
 
 def told(monkeypatch: pytest.MonkeyPatch, out: Path, **options: Any) -> None:
@@ -62,9 +69,9 @@ def test_without_being_told_nothing_is_done(
     monkeypatch: pytest.MonkeyPatch, at_exit: list[Any]
 ) -> None:
     monkeypatch.delenv("TRACEPARSE_CAPTURE", raising=False)
-    OPTIMIZERS.leave()
+    nobody_listens()
     install()
-    assert OPTIMIZERS._listener is None
+    assert not OPTIMIZERS._listeners
     assert at_exit == []
 
 
@@ -141,18 +148,16 @@ class Own(torch.optim.SGD):  # type: ignore[misc]
 
 
 def test_a_function_that_there_is_not_is_said_once(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    at_exit: list[Any],
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     told(monkeypatch, tmp_path, step_on="__main__:none")
     install()
-    Own([torch.ones(3, requires_grad=True)], lr=0.1).step()
-    end(at_exit * 2)
-    assert capsys.readouterr().err == (
-        "traceparse: no step was counted: __main__:none was not found in this process\n"
-    )
+    for _ in range(2):
+        Own([torch.ones(3, requires_grad=True)], lr=0.1).step()
+    assert caplog.messages == [
+        "traceparse: an optimizer has stepped, and __main__:none is not there yet: no step is "
+        "counted before it is"
+    ]
 
 
 def test_a_function_that_cannot_be_replaced_stops_nothing(

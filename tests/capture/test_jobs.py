@@ -248,8 +248,8 @@ def now(folder: Path) -> str:
 def nothing(folder: Path) -> str:
     return (
         f"traceparse: {folder}: no trace was written: no process of the command ended step 2, "
-        "as far as torch's optimizers tell; ask for earlier steps, or name the function that is "
-        "a step with --step-on MODULE:FUNCTION"
+        "as far as torch's optimizers tell; ask for earlier steps, or name the function that "
+        "is a step with --step-on MODULE:FUNCTION"
     )
 
 
@@ -347,8 +347,8 @@ def test_a_function_that_there_is_not_is_said(commands: dict[str, Done]) -> None
     done = commands["named_none"]
     assert done.status == 0
     assert done.err.splitlines() == [
-        "traceparse: no step was counted: __main__:no_such_function was not found in this "
-        "process",
+        "traceparse: an optimizer has stepped, and __main__:no_such_function is not there yet: "
+        "no step is counted before it is",
         nothing(done.folder),
     ]
 

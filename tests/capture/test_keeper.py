@@ -12,9 +12,10 @@ import pytest
 
 from tests.capture.loops import facts_beside, names_in, read
 from traceparse.capture import keeper
-from traceparse.capture.keeper import Keeper, Keeping, raw_path, write_facts
+from traceparse.capture.keeper import Keeper, Keeping, raw_path
 from traceparse.capture.said import Said
 from traceparse.errors import CaptureError
+from traceparse.packing import write_facts
 
 RAW = {
     "schemaVersion": 1,

@@ -166,7 +166,8 @@ def test_the_trace_and_a_file_beside_it_say_what_is_known_of_the_job(tmp_path: P
     beside = facts_beside(prof.path)
     assert read_trace(prof.path).header.facts == beside
     size, events = prof.path.stat().st_size, read(prof.path)["traceEvents"]
-    assert {name: beside[name] for name in beside.keys() - told.keys()} == {
+    assert beside.keys() - told.keys() == {"num_events", "trace_bytes"}
+    assert {name: beside[name] for name in ("num_events", "trace_bytes")} == {
         "num_events": len(events),
         "trace_bytes": size,
     }
