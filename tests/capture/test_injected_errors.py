@@ -516,13 +516,15 @@ def test_training_goes_on_where_a_call_fails_ever_again(
         raise error
 
     job = Job()
-    with monkeypatch.context() as patch:
-        # once it has begun: where it runs, and what it is asked for, is known by then
-        with traceparse.profile(tmp_path / "out", steps=range(4, 6), count_flop=True) as prof:
-            patch.setattr(owner, name, broken)
-            for _ in range(7):
-                job.step()
-                prof.step()
+    # it fails once capture has begun: where it runs, and what is asked for, is known by then
+    with (
+        monkeypatch.context() as patch,
+        traceparse.profile(tmp_path / "out", steps=range(4, 6), count_flop=True) as prof,
+    ):
+        patch.setattr(owner, name, broken)
+        for _ in range(7):
+            job.step()
+            prof.step()
     assert job.losses == without_capture(7)
     assert caplog.messages
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

@@ -248,8 +248,8 @@ def now(folder: Path) -> str:
 def nothing(folder: Path) -> str:
     return (
         f"traceparse: {folder}: no trace was written: no process of the command ended step 2, "
-        "as far as torch's optimizers tell; ask for earlier steps, or name the function that is "
-        "a step with --step-on MODULE:FUNCTION"
+        "as far as torch's optimizers tell; ask for earlier steps, or name the function that "
+        "is a step with --step-on MODULE:FUNCTION"
     )
 
 

@@ -111,9 +111,7 @@ def test_a_full_disk_loses_the_trace_and_stops_nothing(
     assert message.startswith(
         f"traceparse: no trace was kept, training goes on: {path}: torch "
     )
-    assert message.endswith("is the disk full?") or message.endswith(
-        "is the directory writable?"
-    )
+    assert message.endswith(("is the disk full?", "is the directory writable?"))
 
 
 @pytest.mark.usefixtures("packed_at_once")
