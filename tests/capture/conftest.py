@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from collections import Counter
@@ -29,6 +30,15 @@ def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     dynamo: Any = sys.modules.get("torch._dynamo.utils")
     for group in ("frames", "stats") if dynamo else ():
         monkeypatch.setitem(dynamo.counters, group, Counter())
+
+
+@pytest.fixture
+def alone() -> Iterator[None]:
+    """Nothing but what the test makes, as other tests may have left models."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 class Finished:

@@ -521,11 +521,11 @@ def test_training_goes_on_where_a_call_fails_ever_again(
         raise error
 
     job = Job()
+    # it fails once capture has begun: where it runs, and what is asked for, is known by then
     with (
         monkeypatch.context() as patch,
         traceparse.profile(tmp_path / "out", steps=range(4, 6), count_flop=True) as prof,
     ):
-        # once it has begun: where it runs, and what it is asked for, is known by then
         patch.setattr(owner, name, broken)
         for _ in range(7):
             job.step()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -114,15 +113,6 @@ def test_a_batch_that_cannot_be_asked_stops_nothing(caplog: pytest.LogCaptureFix
         "traceparse: facts are missing (what the model is given), training goes on: "
         "RuntimeError: a jagged one"
     ]
-
-
-@pytest.fixture
-def alone() -> Iterator[None]:
-    """Nothing but what the test makes, as other tests may have left models."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.usefixtures("alone")

@@ -140,6 +140,7 @@ def test_steps_that_are_no_contiguous_range_are_refused(tmp_path: Path, steps: A
     )
 
 
+@pytest.mark.usefixtures("alone")
 def test_the_trace_and_a_file_beside_it_say_what_is_known_of_the_job(tmp_path: Path) -> None:
     known = {
         "model_flop_per_step": 10**30 - 1,

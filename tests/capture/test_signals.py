@@ -159,3 +159,18 @@ def test_other_threads_do_not_wait() -> None:
     thread.start()
     thread.join()
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_whoever_begins_to_wait_later_has_all_the_time_there_is() -> None:
+    """GIVEN a job that gets a handler of its own while it is recorded, and a slow one."""
+    done = run("""
+        def slow(*_):
+            threading.Event().wait(0.6)
+            print("saved", flush=True)
+
+        signal.signal(signal.SIGTERM, slow)
+        os.kill(os.getpid(), signal.SIGTERM)
+        it.leave()
+        print(signal.getsignal(signal.SIGTERM) is slow)
+    """)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "saved\nTrue\n", "")

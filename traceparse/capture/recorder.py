@@ -115,9 +115,7 @@ class Recorder:
             _check_whole(raw, target)
         except BaseException:
             raw.unlink(missing_ok=True)
-            raw.with_name(f"{raw.name}.tmp").unlink(
-                missing_ok=True
-            )  # as torch names half of it
+            raw.with_name(f"{raw.name}.tmp").unlink(missing_ok=True)  # torch's own half
             raise
 
 

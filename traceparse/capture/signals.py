@@ -34,7 +34,7 @@ class Terminated:
         if threading.current_thread() is not threading.main_thread():
             return  # Python does not let others
         if self._watch is None and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            self._watch = _Watch()
+            self._watch = _Watch(self._is_waiting)
             signal.signal(signal.SIGTERM, self._handle)
 
     def leave(self) -> None:
@@ -42,10 +42,13 @@ class Terminated:
         watch = self._watch
         if watch is None:
             return
-        if signal.getsignal(signal.SIGTERM) == self._handle:
+        if self._is_waiting():
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         watch.leave()
         self._watch = None  # not before: what failed is done again
+
+    def _is_waiting(self) -> bool:
+        return signal.getsignal(signal.SIGTERM) == self._handle
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -76,9 +79,13 @@ class Terminated:
 
 
 class _Watch:
-    """Sees the signal come, in a thread of its own, and ends the process if nobody does."""
+    """Sees the signal come, in a thread of its own, and ends the process if nobody does.
 
-    def __init__(self) -> None:
+    Unless somebody else has begun to wait for it since, which ``is_waiting`` tells.
+    """
+
+    def __init__(self, is_waiting: Callable[[], bool]) -> None:
+        self._is_waiting = is_waiting
         self.is_handled = threading.Event()
         self._before = -1  # whoever else wants to be woken
         self._reads, self._writes = os.pipe()
@@ -98,7 +105,9 @@ class _Watch:
         while told := os.read(self._reads, 64):
             if self._before != -1:
                 os.write(self._before, told)  # somebody else waits for signals as well
-            if signal.SIGTERM in told and not self.is_handled.wait(_PATIENCE_S):
+            if signal.SIGTERM not in told or self.is_handled.wait(_PATIENCE_S):
+                continue
+            if self._is_waiting():
                 # Python sets what a signal does in the main thread only, and that is inside.
                 ctypes.CDLL(None).signal(int(signal.SIGTERM), None)
                 os.kill(os.getpid(), signal.SIGTERM)
