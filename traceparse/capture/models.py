@@ -55,7 +55,6 @@ class Look:
         self._seen: dict[int, _Seen] = {}
         self._roots: list[nn.Module] = []
         self._hooks: list[Any] = []
-        self._is_hooked = False
         self._checkpoints = Checkpoints()
 
     def begin(self) -> None:
@@ -68,7 +67,6 @@ class Look:
                 each.register_forward_pre_hook(self._see, with_kwargs=True),
                 each.register_forward_hook(self._see_end, always_call=True),
             ]
-        self._is_hooked = True
         self._checkpoints.watch()
 
     def end(self) -> dict[str, Any]:
@@ -78,8 +76,8 @@ class Look:
             for hook in self._hooks:
                 every.callback(hook.remove)
         models = [seen.model for seen in self._seen.values()]
-        if not self._is_hooked:  # then all that could have been called
-            models = [each for each in self._roots if _is_trained(each)]
+        # Without a hook, or called around it, all that could have been called.
+        models = models or [each for each in self._roots if _is_trained(each)]
         if not models:
             return {}
         facts = _parameters(models)
