@@ -173,9 +173,9 @@ def _parser() -> argparse.ArgumentParser:
         has_paths=False,
     )
     for name, default, what in (
-        ("--num-steps", 200, "how many steps the job trains"),
+        ("--num-steps", 300, "how many steps the job trains"),
         ("--recorded", 3, "how many of them are recorded"),
-        ("--hidden", 256, "how wide its network is"),
+        ("--hidden", 128, "how wide its network is"),
     ):
         command.add_argument(
             name, type=_at_least_one, default=default, help=f"{what} (default: {default})"
