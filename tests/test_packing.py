@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -131,15 +130,6 @@ def test_the_same_file_is_packed_to_the_same_bytes(tmp_path: Path) -> None:
     packed(tmp_path, written(), {"params": 3})
     assert (tmp_path / "rank0_trace.json.gz").read_bytes() == once
     assert b"raw" not in once[:60]
-
-
-def test_where_isal_is_missing_python_packs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As where only torch is installed."""
-    wanted = packed(tmp_path, written(300), {"params": 3})
-    monkeypatch.setitem(sys.modules, "isal", None)
-    assert packed(tmp_path, written(300), {"params": 3}) == wanted
 
 
 def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:

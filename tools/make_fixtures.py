@@ -74,14 +74,14 @@ def write_found() -> None:
 
 
 def write_gloo() -> None:
-    """Train the demo's model on two gloo ranks under capture and keep both traces."""
+    """Train the demo's model on two gloo ranks under capture, and keep traces and facts."""
     # imported here, since it needs torch and the hand-worked traces do not
     from traceparse.capture.launch import run_demo  # noqa: PLC0415
 
     GLOO.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
-        for trace in sorted(run_demo(Path(temporary), ranks=2).glob("rank*_trace.json.gz")):
-            shutil.copyfile(trace, GLOO / trace.name)
+        for file in sorted(run_demo(Path(temporary), ranks=2).glob("rank*_*.*")):
+            shutil.copyfile(file, GLOO / file.name)
 
 
 def write_golden() -> None:

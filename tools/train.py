@@ -108,7 +108,7 @@ def _loop(model: nn.Module, wanted: argparse.Namespace, capture: Any) -> dict[st
         optimizer.step()
         optimizer.zero_grad()
         losses.append(loss.item().hex())
-        if capture is not None:
+        if capture is not None and (not wanted.turns or step // wanted.turns % 2):
             capture.step()
         seconds.append(time.perf_counter() - began)
     return {"losses": losses, "seconds": seconds}
@@ -152,6 +152,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--capture", type=Path, help="capture here, by traceparse.profile")
     parser.add_argument("--steps", type=int, nargs=2, default=(10, 12), help="first and last")
     parser.add_argument("--count-flop", action="store_true")
+    parser.add_argument(
+        "--turns", type=int, default=0, help="so many steps with capture, so many without"
+    )
     parser.add_argument("--fail", choices=("raise", "exit", "term", "int", "kill"))
     parser.add_argument("--fail-at", help="RANK:STEP")
     return parser

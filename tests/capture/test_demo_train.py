@@ -37,7 +37,7 @@ def test_the_command_line_says_how_many_steps(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(demo_train, "train", lambda *, num_steps: asked.append(num_steps))
     main(["--num-steps", "3"])
     main([])
-    assert asked == [3, 24]
+    assert asked == [3, 40]
 
 
 def test_the_process_group_is_gone_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

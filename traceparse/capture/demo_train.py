@@ -1,7 +1,7 @@
 """The training job of ``traceparse demo``: a small transformer on CPU ranks.
 
 It knows nothing of traceparse, as a training script does; ``traceparse capture`` runs it:
-``traceparse capture --out traces --steps 6-9 -- torchrun --nproc-per-node 2 -m
+``traceparse capture --out traces --steps 10-13 -- torchrun --nproc-per-node 2 -m
 traceparse.capture.demo_train``.
 """
 
@@ -30,7 +30,7 @@ _BUCKET_MB = 1.0
 def main(words: Sequence[str] | None = None) -> None:
     """Train as the command line says."""
     parser = argparse.ArgumentParser(prog="traceparse.capture.demo_train", description=__doc__)
-    parser.add_argument("--num-steps", type=int, default=24, help="how many steps to train")
+    parser.add_argument("--num-steps", type=int, default=40, help="how many steps to train")
     train(num_steps=parser.parse_args(words).num_steps)
 
 

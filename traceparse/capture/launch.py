@@ -17,7 +17,7 @@ from traceparse.packing import trace_name
 __all__ = ["run_demo"]
 
 _FIRST_WORDS = "traceparse demo runs: "  # how a log of ours begins
-_STEPS = "6-9"  # some before and behind them, to tell how much slower they were
+_STEPS = "10-13"  # some before and behind them, to tell how much slower they were
 _GRACE_S = 15.0  # torchrun gives its workers less than this to end before it kills them
 # An exception's last line in a traceback, behind the "[rank0]:" that torch puts there; torchrun
 # raises one of its own over any failure.

@@ -152,6 +152,8 @@ class Session:
         if plan.do(step).records and self._recorder is not None:
             return Step.PROFILED
         is_plain = step > 0 and step != self._look_at and plan.do(step) is Do.NONE
+        if self._keeper.is_busy:  # what packs takes its share of a small machine
+            return Step.OTHER
         return Step.PLAIN if is_plain and not plan.do(step - 1).records else Step.OTHER
 
     @property
