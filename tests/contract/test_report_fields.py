@@ -63,6 +63,7 @@ def test_facts(make, three_kernels, report):
             *("num_trainable_params", "num_embedding_params", "param_dtypes"),
             *("autocast_dtype", "checkpointing", "compiled", "params", "tokens_per_step"),
             *("samples_per_step", "model_flop_per_step", "num_unprofiled_steps"),
+            *("tokens_per_rank_step", "samples_per_rank_step"),
             "capture_overhead_ratio",
         )
     )
