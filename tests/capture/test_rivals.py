@@ -78,17 +78,23 @@ def test_theirs_that_is_only_made_ready_counts(
     assert caplog.messages == [RUNNING]
 
 
-def test_theirs_that_ended_before_is_no_rival(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    other = theirs()
-    with profile(tmp_path, steps=range(3, 5)) as ours:
+def loop_beside(other: Any, folder: Path, steps: range) -> profile:
+    """Run a loop whose step 1 has a profiler of its own."""
+    with profile(folder, steps=steps) as ours:
         for step in range(6):
             if step == 1:
                 with other:
                     work()
             work()
             ours.step()
+    return ours
+
+
+def test_theirs_that_ended_before_is_no_rival(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = theirs()
+    ours = loop_beside(other, tmp_path, range(3, 5))
     assert num_products(other) == 1
     assert step_names(ours.path) == ["ProfilerStep#3", "ProfilerStep#4"]
     assert caplog.messages == []
@@ -116,13 +122,7 @@ def test_ours_gives_way_while_it_is_made_ready(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = theirs()
-    with profile(tmp_path, steps=range(2, 4)) as ours:
-        for step in range(5):
-            if step == 1:
-                with other:
-                    work()
-            work()
-            ours.step()
+    ours = loop_beside(other, tmp_path, range(2, 4))
     assert num_products(other) == 1
     assert ours.path is None
     assert names_in(tmp_path) == []

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from traceparse.capture.attached import Attached, Options
 from traceparse.capture.optimizers import Leader
-from traceparse.capture.plan import Steps
+from traceparse.capture.plan import TEN_TO_TWELVE, Steps
 from traceparse.errors import MissingExtraError, UsageError
 
 try:
@@ -23,15 +23,13 @@ except ImportError as error:
 
 __all__ = ["profile"]
 
-_TEN_TO_TWELVE = range(10, 13)
-
 
 @contextmanager
 def profile(
     accelerator: Accelerator,
     directory: str | os.PathLike[str],
     *,
-    steps: Steps = _TEN_TO_TWELVE,
+    steps: Steps = TEN_TO_TWELVE,
     **options: Unpack[Options],
 ) -> Iterator[Attached]:
     """Record some steps of a loop with Accelerate, one trace file a rank.

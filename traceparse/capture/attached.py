@@ -6,18 +6,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from traceparse.capture.asked import asked_for
 from traceparse.capture.ending import at_exit, not_at_exit
-from traceparse.capture.plan import Ranks, Steps
+from traceparse.capture.plan import TEN_TO_TWELVE, Ranks, Steps
 from traceparse.capture.said import Said
 from traceparse.capture.session import Session
 
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["Attached", "Options"]
+__all__ = ["Attached", "OfTrainer", "Options"]
 
 
 class Facts(TypedDict, total=False):
@@ -102,3 +102,23 @@ class Attached:
             self._directory, steps=self._steps, step_on="optimizer", facts=facts, **told
         )
         return Session(asked)
+
+
+class OfTrainer:
+    """What callbacks of all trainers have: a capture, and where its trace is."""
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        steps: Steps = TEN_TO_TWELVE,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__()
+        self._steps = steps
+        self._attached = Attached(directory, steps, options)
+
+    @property
+    def path(self) -> Path | None:
+        """The trace, once it is kept; of several, the last one."""
+        return self._attached.path

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
-from traceparse.capture.attached import Attached, Options
-from traceparse.capture.plan import Steps
+from traceparse.capture.attached import OfTrainer, Options
 from traceparse.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -18,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["ProfileCallback"]
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
-_TEN_TO_TWELVE = range(10, 13)
 
 
 def _callbacks() -> tuple[type[Any], ...]:
@@ -34,7 +30,7 @@ def _callbacks() -> tuple[type[Any], ...]:
     return tuple(found)
 
 
-class ProfileCallback(*_callbacks()):  # type: ignore[misc]  # one or two
+class ProfileCallback(OfTrainer, *_callbacks()):  # type: ignore[misc]  # one or two
     """Record some steps of a Lightning ``Trainer``, one trace file a rank.
 
     ::
@@ -64,21 +60,7 @@ class ProfileCallback(*_callbacks()):  # type: ignore[misc]  # one or two
         Here, for what :class:`traceparse.profile` raises it for. Training raises nothing.
     """
 
-    def __init__(
-        self,
-        directory: str | os.PathLike[str],
-        *,
-        steps: Steps = _TEN_TO_TWELVE,
-        **options: Unpack[Options],
-    ) -> None:
-        super().__init__()
-        self._attached = Attached(directory, steps, options)
-        self._num_steps = 0  # of the optimizers, in the whole training
-
-    @property
-    def path(self) -> Path | None:
-        """The trace, once it is kept; of several, the last one."""
-        return self._attached.path
+    _num_steps = 0  # of the optimizers, in the whole training
 
     def on_train_start(self, trainer: Trainer, *_: object) -> None:  # noqa: D102 - the trainer's
         known: Options = {}

@@ -13,10 +13,12 @@ from traceparse.errors import UsageError
 if TYPE_CHECKING:
     from torch.profiler import ProfilerAction
 
-__all__ = ["Do", "Plan", "Ranks", "Steps", "plan_of", "ranks_of"]
+__all__ = ["TEN_TO_TWELVE", "Do", "Plan", "Ranks", "Steps", "plan_of", "ranks_of"]
 
 Steps: TypeAlias = "Sequence[int] | Callable[[int], ProfilerAction]"
 Ranks: TypeAlias = "str | int | Iterable[int]"
+
+TEN_TO_TWELVE = range(10, 13)  # recorded if no steps are named: a job has settled by then
 
 _LOCAL_RANK = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 

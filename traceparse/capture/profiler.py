@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from traceparse.capture.asked import asked_for
 from traceparse.capture.following import following_optimizers
-from traceparse.capture.plan import Ranks, Steps
+from traceparse.capture.plan import TEN_TO_TWELVE, Ranks, Steps
 from traceparse.capture.session import Session
 from traceparse.errors import MissingExtraError, UsageError
 
@@ -27,7 +27,6 @@ __all__ = ["profile"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_TEN_TO_TWELVE = range(10, 13)
 
 
 class profile:  # noqa: N801 - called like a function, as torch.profiler.profile is
@@ -99,7 +98,7 @@ class profile:  # noqa: N801 - called like a function, as torch.profiler.profile
         self,
         directory: str | os.PathLike[str],
         *,
-        steps: Steps = _TEN_TO_TWELVE,
+        steps: Steps = TEN_TO_TWELVE,
         ranks: Ranks = "all",
         stacks: bool = False,
         memory: bool = False,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
-from traceparse.capture.attached import Attached, Options
-from traceparse.capture.plan import Steps, plan_of
+from traceparse.capture.attached import OfTrainer, Options
+from traceparse.capture.plan import plan_of
 from traceparse.errors import MissingExtraError
 
 try:
@@ -23,10 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ProfileCallback"]
 
-_TEN_TO_TWELVE = range(10, 13)
 
-
-class ProfileCallback(TrainerCallback):  # type: ignore[misc]  # untyped for us
+class ProfileCallback(OfTrainer, TrainerCallback):  # type: ignore[misc]  # untyped for us
     """Record some steps of a ``Trainer``, one trace file a rank.
 
     ::
@@ -57,22 +53,6 @@ class ProfileCallback(TrainerCallback):  # type: ignore[misc]  # untyped for us
     UsageError
         Here, for what :class:`traceparse.profile` raises it for. Training raises nothing.
     """
-
-    def __init__(
-        self,
-        directory: str | os.PathLike[str],
-        *,
-        steps: Steps = _TEN_TO_TWELVE,
-        **options: Unpack[Options],
-    ) -> None:
-        super().__init__()
-        self._steps = steps
-        self._attached = Attached(directory, steps, options)
-
-    @property
-    def path(self) -> Path | None:
-        """The trace, once it is kept; of several, the last one."""
-        return self._attached.path
 
     def close(self) -> None:
         """Keep what was recorded until now; needed only where training failed."""
