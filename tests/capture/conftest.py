@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import json
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -82,3 +83,16 @@ def fake_group() -> Iterator[Callable[..., None]]:
     yield come_up
     if groups:
         torch.distributed.destroy_process_group()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_signal_is_ignored() -> Iterator[None]:
+    """As with nohup, or behind a shell's ``&``: jobs and commands would inherit it."""
+    numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+    ignored = [number for number in numbers if signal.getsignal(number) == signal.SIG_IGN]
+    for number in ignored:
+        is_int = number == signal.SIGINT
+        signal.signal(number, signal.default_int_handler if is_int else signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
