@@ -287,6 +287,7 @@ def test_sessions_keep_the_shortest_of_each_escape(job, tmp_path):
 
 
 def test_escapes_are_named_by_where_they_come_from(job, tmp_path, monkeypatch):
+    job = replace(job, limit_s=60.0)  # it is not about time, and the first analysis is slow
     monkeypatch.setattr(fuzz_check, "analyze", raises(InputError("short")))
     Session(job, partial(check, plan=PLAIN)).try_one(TRACE)
     monkeypatch.setattr(trace, "FileHealth", lambda **_: 1 // 0)
