@@ -45,7 +45,7 @@ check: $(READY)
 	$(BIN)/lint-imports
 
 test: check
-	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered
+	$(BIN)/pytest --numprocesses auto --dist loadfile --cov --cov-report=term-missing:skip-covered
 
 golden: $(READY)
 	$(BIN)/python tools/make_fixtures.py --golden

@@ -68,7 +68,11 @@ def test_fractions_are_text_as_the_header_leaves_them():
 
 
 @pytest.mark.parametrize("key", sorted(WHOLE))
-@pytest.mark.parametrize("odd", [[], {}, [[]], {"a": []}, object()], ids=str)
+@pytest.mark.parametrize(
+    "odd",
+    [[], {}, [[]], {"a": []}, object()],
+    ids=["list", "dict", "lists", "lists in it", "object"],
+)
 def test_another_type_is_left_out(key, odd):
     assert fact(key, odd) is None
 
