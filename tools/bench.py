@@ -67,21 +67,12 @@ def _load(wanted: argparse.Namespace) -> Outcome:
     return load(path, repeat=wanted.repeat, engines=wanted.engines)
 
 
-def _across(wanted: argparse.Namespace) -> Outcome:
-    return across(
-        ranks=wanted.ranks,
-        gathered=wanted.gathered,
-        layers=wanted.layers,
-        repeat=wanted.repeat,
-    )
-
-
-def _capture(wanted: argparse.Namespace) -> Outcome:
-    return capture(
-        num_steps=wanted.num_steps,
-        recorded=wanted.recorded,
-        hidden=wanted.hidden,
-        repeat=wanted.repeat,
+def _by_name(
+    benchmark: Callable[..., Outcome], *names: str
+) -> Callable[[argparse.Namespace], Outcome]:
+    """Return what calls a benchmark that needs no traces with the arguments of these names."""
+    return lambda wanted: benchmark(
+        repeat=wanted.repeat, **{name: getattr(wanted, name) for name in names}
     )
 
 
@@ -148,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
         commands,
         "across",
         "time the analysis of simulated jobs against their ranks",
-        _across,
+        _by_name(across, "ranks", "gathered", "layers"),
         has_paths=False,
     )
     _add_many(command, "--ranks", [8, 16, 32, 64], "of the jobs")
@@ -169,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
         commands,
         "capture",
         "time a training job with capture and without",
-        _capture,
+        _by_name(capture, "num_steps", "recorded", "hidden"),
         has_paths=False,
     )
     for name, default, what in (

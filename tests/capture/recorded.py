@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from tests.capture.loops import read
 
 _ROOT = Path(__file__).parents[2]
 
@@ -17,10 +17,7 @@ LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo"}
 
 
 def events(trace: Path | None) -> list[dict[str, Any]]:
-    assert trace is not None
-    with gzip.open(trace, "rt", encoding="utf-8") as file:
-        every: list[dict[str, Any]] = json.load(file)["traceEvents"]
-    return [event for event in every if event["ph"] == "X"]
+    return [event for event in read(trace)["traceEvents"] if event["ph"] == "X"]
 
 
 def within_steps(trace: Path | None, name: str) -> dict[str, int]:
@@ -34,17 +31,6 @@ def within_steps(trace: Path | None, name: str) -> dict[str, int]:
         )
         for span in sorted(spans, key=lambda span: float(span["ts"]))
     }
-
-
-def facts_of(trace: Path | None) -> dict[str, Any]:
-    assert trace is not None
-    path = trace.with_name(trace.name.replace("_trace.json.gz", "_facts.json"))
-    facts: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return facts
-
-
-def names_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 def run_python(*words: str) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,8 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState, GradientState
 
-from tests.capture.recorded import facts_of, names_in, run_python, within_steps
+from tests.capture.loops import facts_beside, names_in
+from tests.capture.recorded import run_python, within_steps
 from traceparse.capture.accelerate import profile
 from traceparse.errors import MissingExtraError, UsageError
 
@@ -74,7 +75,7 @@ def test_a_step_is_the_optimizers_with_all_batches_that_it_accumulates(
     assert within_steps(prof.path, "aten::linear") == dict.fromkeys(steps, ACCUMULATED)
     assert within_steps(prof.path, OPTIMIZER) == dict.fromkeys(steps, 1)
     assert caplog.messages == []
-    facts = facts_of(prof.path)
+    facts = facts_beside(prof.path)
     assert facts["step_on"] == "optimizer"
     assert facts["steps"] == [3, 5]
     assert facts["num_params"] == 5
@@ -213,6 +214,6 @@ def test_two_ranks_leave_a_trace_each(tmp_path: Path) -> None:
         steps = ("ProfilerStep#2", "ProfilerStep#3")
         assert within_steps(trace, OPTIMIZER) == dict.fromkeys(steps, 1)
         assert within_steps(trace, "gloo:all_reduce") == dict.fromkeys(steps, 1)
-        facts = facts_of(trace)
+        facts = facts_beside(trace)
         assert (facts["rank"], facts["world_size"], facts["backend"]) == (rank, 2, "gloo")
         assert facts["samples_per_rank_step"] == 8

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.capture.recorded import names_in, run_python, within_steps
+from tests.capture.loops import names_in
+from tests.capture.recorded import run_python, within_steps
 from traceparse.capture import profile
 from traceparse.capture.attached import Attached, Options
 from traceparse.errors import UsageError

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.capture.recorded import LOOPBACK, facts_of, names_in, within_steps
+from tests.capture.loops import facts_beside, names_in
+from tests.capture.recorded import LOOPBACK, within_steps
 from traceparse.capture.lightning import ProfileCallback
 from traceparse.errors import MissingExtraError, UsageError
 
@@ -91,7 +92,7 @@ def test_a_step_is_the_optimizers_with_all_batches_that_it_accumulates(
     steps = ("ProfilerStep#3", "ProfilerStep#4", "ProfilerStep#5")
     assert within_steps(callback.path, "aten::linear") == dict.fromkeys(steps, ACCUMULATED)
     assert within_steps(callback.path, OPTIMIZER) == dict.fromkeys(steps, 1)
-    facts = facts_of(callback.path)
+    facts = facts_beside(callback.path)
     assert facts["step_on"] == "optimizer"
     assert facts["steps"] == [3, 5]
     assert facts["num_params"] == 5
@@ -208,6 +209,6 @@ def test_a_module_that_ddp_calls_and_that_calls_itself_is_seen_once(tmp_path: Pa
         trainer("lightning.pytorch", callback, tmp_path, **options).fit(module(), loader())
     finally:
         torch.distributed.destroy_process_group()
-    facts = facts_of(callback.path)
+    facts = facts_beside(callback.path)
     assert (facts["world_size"], facts["backend"]) == (1, "gloo")
     assert facts["samples_per_rank_step"] == 2 * ACCUMULATED

@@ -13,7 +13,8 @@ import torch
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when it is imported: nothing here asks for anything
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
-from tests.capture.recorded import facts_of, names_in, run_python, within_steps
+from tests.capture.loops import facts_beside, names_in
+from tests.capture.recorded import run_python, within_steps
 from traceparse.capture.transformers import ProfileCallback
 from traceparse.errors import MissingExtraError, UsageError
 
@@ -88,7 +89,7 @@ def test_a_step_is_the_optimizers_with_all_batches_that_it_accumulates(tmp_path:
     steps = ("ProfilerStep#3", "ProfilerStep#4", "ProfilerStep#5")
     assert within_steps(callback.path, "aten::embedding") == dict.fromkeys(steps, ACCUMULATED)
     assert within_steps(callback.path, OPTIMIZER) == dict.fromkeys(steps, 1)
-    facts = facts_of(callback.path)
+    facts = facts_beside(callback.path)
     assert facts["step_on"] == "optimizer"
     assert facts["steps"] == [3, 5]
     assert facts["num_params"] == sum(each.numel() for each in model().parameters())
@@ -162,7 +163,7 @@ def test_samples_of_data_without_end_are_not_told(tmp_path: Path) -> None:
 
     callback = ProfileCallback(tmp_path / "traces", steps=range(2, 4))
     trainer(callback, tmp_path, data=Endless()).train()
-    facts = facts_of(callback.path)
+    facts = facts_beside(callback.path)
     assert "samples_per_step" not in facts
     assert facts["samples_per_rank_step"] == BATCH * ACCUMULATED
 
@@ -228,6 +229,6 @@ def test_ranks_of_a_job_that_fails_leave_a_trace_each(tmp_path: Path) -> None:
         trace = tmp_path / f"rank{rank}_trace.json.gz"
         steps = {"ProfilerStep#1": 1, "ProfilerStep#2": 1, "ProfilerStep#3": 0}
         assert within_steps(trace, OPTIMIZER) == steps
-        facts = facts_of(trace)
+        facts = facts_beside(trace)
         assert (facts["rank"], facts["world_size"], facts["backend"]) == (rank, 2, "gloo")
         assert facts["samples_per_step"] == 2 * BATCH * ACCUMULATED

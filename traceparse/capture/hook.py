@@ -14,7 +14,6 @@ from traceparse.capture.said import Said
 
 if TYPE_CHECKING:
     from traceparse.capture.optimizers import Leader
-    from traceparse.capture.said import Said
     from traceparse.capture.session import Session
 
 __all__ = ["install"]

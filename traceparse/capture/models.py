@@ -106,6 +106,8 @@ class Look:
                 _see_call(seen, args, kwargs)
 
     def _see_end(self, module: nn.Module, _args: object, _output: object) -> None:
+        if self._torch.compiler.is_compiling():
+            return  # as above
         if id(module) in self._seen:
             self._seen[id(module)].depth -= 1
 
