@@ -14,6 +14,7 @@ from traceparse.run.basis import Basis
 from traceparse.run.conventions import conventions_of
 from traceparse.run.cost import cost_of
 from traceparse.run.findings import findings_of, in_order
+from traceparse.run.idle import host_of
 from traceparse.run.model import fact_of, model_of, num_devices
 from traceparse.run.peaks import PeakFinder, Peaks, about_ceiling, accelerator_of
 from traceparse.run.report import DeviceReport, StepReport
@@ -57,6 +58,7 @@ class Measured:
     scaling_loss: Mapping[str, Any] | None
     what_if: Mapping[str, Any] | None
     communication_ns: Mapping[str, int] | None
+    host: Mapping[str, int] | None
     notes: tuple[Note, ...]
 
 
@@ -85,7 +87,7 @@ def measure(
         accelerator=accelerator,
         reference_dtype=job.reference,
         conventions=job.conventions(),
-        devices=tuple(map(job.device_report, range(len(parts)), uses)),
+        devices=tuple(map(job.device_report, range(len(parts)), uses, basis.places)),
         utilization=utilization,
         roofline=[row.plain() for row in rows] if rows or job.tells_work else None,
         findings=in_order(
@@ -96,6 +98,11 @@ def measure(
         scaling_loss=loss,
         what_if=again.field,
         communication_ns=use.communication_ns,
+        host=host_of(
+            part.steps[place]
+            for part, places in zip(parts, basis.places, strict=True)
+            for place in places
+        ),
         notes=(*job.notes(use, about_kinds), *again.notes),
     )
 
@@ -164,7 +171,8 @@ class _Job:
             return None
         return conventions_of(chosen, self._model.convention)
 
-    def device_report(self, place: int, use: Use) -> DeviceReport:
+    def device_report(self, place: int, use: Use, steps: Sequence[int]) -> DeviceReport:
+        """Return a device, measured over some of its steps."""
         part = self._parts[place]
         return DeviceReport(
             rank=part.rank,
@@ -173,6 +181,7 @@ class _Job:
             steps=tuple(map(self._step_report, part.steps, self._tallies[place])),
             kernels=part.device.kernels,
             utilization=use.utilization() if use.tally.num_steps else None,
+            host=host_of(part.steps[at] for at in steps),
         )
 
     def _step_report(self, step: StepTimes, tally: Tally) -> StepReport:
