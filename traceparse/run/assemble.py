@@ -17,6 +17,7 @@ from traceparse.run.across import across
 from traceparse.run.asked import Asked
 from traceparse.run.basis import choose
 from traceparse.run.captures import one_a_rank
+from traceparse.run.copies import copies
 from traceparse.run.facts import facts_of, overhead_findings
 from traceparse.run.findings import in_order
 from traceparse.run.measure import Part, measure
@@ -108,6 +109,7 @@ def assemble(
         roofline=measured.roofline,
         top_kernels=top_kernels(used),
         host=measured.host,
+        copies=copies(used),
         findings=in_order(measured.findings, overhead_findings(facts, used)),
         cost=measured.cost,
         collectives=together.collectives_field() if together else (),
