@@ -9,12 +9,11 @@ import pytest
 
 from tests.report.charts.conftest import chart_of, rows_of
 from traceparse.report.charts.spans import devices_of
-from traceparse.run import Report
 
 MS = 1_000_000
 
 
-def slow(make, ranks, late, steps=3) -> Report:
+def slow(make, ranks, late, steps=3):
     """All ranks do the same, but ``late`` computes for longer, and the others wait for it."""
     devices = []
     for rank in range(ranks):
