@@ -1,5 +1,7 @@
 """The report on one screen, as text."""
 
+# ruff: noqa: RUF001 - en dashes are what is tested
+
 from __future__ import annotations
 
 from dataclasses import replace
