@@ -6,10 +6,12 @@ import re
 from dataclasses import replace
 
 import pytest
+from markdown_it import MarkdownIt
 
 from tests.report.made_across import split, together
 from traceparse.report import markdown
 from traceparse.report.charts import NEEDED
+from traceparse.report.safe import visible
 from traceparse.units import format_ratio
 
 
@@ -108,7 +110,7 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head(full, hostile):
 def test_many_ranks_are_few_rows_and_it_says_how_many_more(make):
     text = text_of(make.fleet(512))
     assert len(text) < 10_000
-    assert "504 more devices in report.json." in text
+    assert "507 more ranks in report.json." in text
 
 
 @pytest.mark.usefixtures("without_pictures")
@@ -132,3 +134,27 @@ def test_a_report_of_nothing_is_written_too(make):
     text = text_of(make.report([]))
     assert text.startswith("# ")
     assert "## Ranks" not in text
+
+
+@pytest.mark.usefixtures("without_pictures")
+@pytest.mark.parametrize("which", ["full", "hostile"])
+def test_a_reader_of_markdown_finds_no_markup_of_others(which, request):
+    report = request.getfixturevalue(which)
+    reader = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    kinds = {"inline"}
+    for token in reader.parse(text_of(report)):
+        kinds |= {token.type, *(part.type for part in token.children or ())}
+    assert not {kind for kind in kinds if kind.startswith(("html", "link", "s_", "fence"))}
+    assert not kinds & {"image", "em_open", "hr", "blockquote_open", "code_block"}
+    assert {"heading_open", "table_open", "bullet_list_open", "strong_open"} <= kinds
+
+
+@pytest.mark.usefixtures("without_pictures")
+def test_a_reader_of_markdown_shows_names_as_they_are(hostile, hostile_text):
+    reader = MarkdownIt("commonmark").enable("table")
+    shown = "".join(
+        part.content
+        for token in reader.parse(text_of(hostile))
+        for part in token.children or ()
+    )
+    assert visible(hostile_text, 60) in shown.replace("\N{WORD JOINER}", "")

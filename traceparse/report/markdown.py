@@ -7,7 +7,14 @@ from typing import Any
 
 from traceparse.report.across import clock_line, is_split, loss_lines, rows_of, waited_for
 from traceparse.report.charts import NEEDED, charts_of, has_charts, to_png
-from traceparse.report.choose import choose_devices
+from traceparse.report.charts.spans import (
+    PART_NAMES,
+    Device,
+    chosen,
+    devices_of,
+    mean_parts,
+    parts_seen,
+)
 from traceparse.report.markdown_text import code, prose, table
 from traceparse.report.notes import note_lines
 from traceparse.report.peak import (
@@ -23,8 +30,8 @@ from traceparse.report.peak import (
 )
 from traceparse.report.recorded import overhead_text, recorded_text
 from traceparse.report.what_if import changes_of
-from traceparse.report.words import BASIS, PARTS
-from traceparse.run import DeviceReport, Report
+from traceparse.report.words import BASIS
+from traceparse.run import Report
 from traceparse.units import (
     UNKNOWN,
     format_count,
@@ -131,27 +138,32 @@ def _peak(report: Report, links: Mapping[str, str]) -> Iterator[str]:
 
 
 def _ranks(report: Report, links: Mapping[str, str]) -> Iterator[str]:
-    if not report.devices:
+    devices = devices_of(report)
+    if not devices:
         return
     yield "## Ranks"
     yield from _picture(links, "steps")
-    shown = choose_devices(report.devices, _MOST_DEVICES)
-    decimals = ms_decimals(max(device.window.span_ns for device in shown))
-    heads = ("rank", "device", "window (ms)", *(part.name for part in PARTS), "MFU")
-    yield table(heads, [_rank(device, decimals) for device in shown], num_words=2)
-    if left := len(report.devices) - len(shown):
-        worst = "the first, and those with the largest shares of exposed comm and of idle"
-        yield f"{prose(worst)}; {_more(left, 'device')}"
+    shown, parts = chosen(devices, _MOST_DEVICES), parts_seen(devices)
+    spent = [mean_parts(device, parts) for device in shown]
+    decimals = ms_decimals(max(sum(own.values()) for own in spent))
+    heads = ("rank", "mean step (ms)", *(PART_NAMES[key] for key in parts), "MFU")
+    yield table(
+        heads, [_rank(one, own, decimals) for one, own in zip(shown, spent, strict=True)]
+    )
+    if left := len(devices) - len(shown):
+        yield (
+            "By the time that they need without waiting for others: quantiles and outliers; "
+            f"{_more(left, 'rank')}"
+        )
 
 
-def _rank(device: DeviceReport, decimals: int) -> list[str]:
-    times = device.window
+def _rank(device: Device, parts: Mapping[str, int], decimals: int) -> list[str]:
+    span_ns = sum(parts.values())
     return [
-        UNKNOWN if device.rank is None else str(device.rank),
-        prose(str(device.device)),
-        format_ms(times.span_ns, decimals),
-        *(format_percent(part.of(times), times.span_ns) for part in PARTS),
-        format_ratio((device.utilization or {}).get("mfu")),
+        prose(f"{device.label} ({device.why})" if device.why else device.label),
+        format_ms(span_ns, decimals),
+        *(format_percent(ns, span_ns) for ns in parts.values()),
+        format_ratio(device.mfu),
     ]
 
 
