@@ -53,6 +53,7 @@ class Device:
     """
 
     label: str
+    rank: int | None
     place: int
     steps: tuple[StepReport, ...]
     own: tuple[float, ...]
@@ -74,6 +75,7 @@ def devices_of(report: Report) -> list[Device]:
     return [
         Device(
             _label(device, several=several),
+            device.rank,
             place,
             steps,
             tuple(_own_ns(step) / (usual[step.step] or 1.0) for step in steps),

@@ -15,6 +15,7 @@ from traceparse.report.charts.chart import WIDTH, Chart
 from traceparse.report.charts.heat_map import heat_map
 from traceparse.report.charts.layers import (
     BAR,
+    THIN_BAR,
     Drawn,
     Rows,
     finished,
@@ -45,7 +46,8 @@ from traceparse.units import (
 __all__ = ["steps_chart"]
 
 _MOST_DEVICES = 16
-_MOST_BARS = 64
+_MOST_BARS = 48
+_FEW_BARS = 24  # more of them are thinner
 
 
 def steps_chart(report: Report) -> Chart | None:
@@ -150,7 +152,8 @@ def _bars(rows: Rows, parts: Sequence[str]) -> Drawn:
     longest = max(row["end"] for row in rows)
     y = alt.Y("rank:N", sort=ranks, title=None, axis=alt.Axis(domain=False, ticks=False))
     legend = alt.Legend(orient="top", direction="horizontal", symbolType="square")
-    bars = alt.Chart(width=WIDTH, height=alt.Step(BAR)).mark_bar(strokeWidth=0.75)
+    height = BAR if len(rows) <= _FEW_BARS * len(parts) else THIN_BAR
+    bars = alt.Chart(width=WIDTH, height=alt.Step(height)).mark_bar(strokeWidth=0.75)
     bars = bars.encode(
         y=y,
         x=alt.X(
