@@ -116,7 +116,7 @@ def _point_layer(points: Rows, measure: str, link: tuple[str, float] | None) -> 
     return scatter(
         points,
         LogAxis("bytes of a message", "~s", [point["x"] for point in points], _MARGIN),
-        LogAxis(f"{_short(measure)} (GB/s)", "~g", rates, _MARGIN),
+        LogAxis(f"{_short(measure)} (GB/s)", ",~g", rates, _MARGIN),
         size="transfer (ms)",
         color=alt.Color(
             "collective:N", title="collective", scale=alt.Scale(domain=kinds, range=colors)

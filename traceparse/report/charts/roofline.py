@@ -150,8 +150,8 @@ def _point_layer(points: Rows, roofs: Rows) -> Drawn:
     shapes = alt.Scale(domain=names, range=[shape for _, _, shape in used])
     return scatter(
         points,
-        LogAxis(_INTENSITY, "~g", [point["x"] for point in around], beside),
-        LogAxis("TFLOP/s", "~g", [point["y"] for point in around], _MARGIN),
+        LogAxis(_INTENSITY, ",~g", [point["x"] for point in around], beside),
+        LogAxis("TFLOP/s", ",~g", [point["y"] for point in around], _MARGIN),
         size="time (ms)",
         color=alt.Color("bound:N", title="bound by", scale=colors),
         shape=alt.Shape("bound:N", title="bound by", scale=shapes),
