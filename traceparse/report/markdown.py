@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from traceparse.report.across import clock_line, is_split, loss_lines, rows_of, waited_for
-from traceparse.report.charts import NEEDED, charts_of, has_charts, to_png
+from traceparse.report.charts import charts_of, to_png, why_no_charts
 from traceparse.report.charts.spans import (
     PART_NAMES,
     Device,
@@ -56,7 +56,7 @@ def render(report: Report) -> dict[str, str | bytes]:
     """Return ``report.md``, and the pictures that it links to, by their names."""
     pictures: dict[str, bytes] = {}
     links: dict[str, str] = {}
-    for chart in charts_of(report) if has_charts() else ():
+    for chart in charts_of(report) if why_no_charts() is None else ():
         name = f"report-{chart.key}.png"
         pictures[name] = to_png(chart)
         links[chart.key] = f"![{prose(chart.spoken)}]({name})"
@@ -236,8 +236,8 @@ def _closing(report: Report) -> Iterator[str]:
     made = f"Made by {prose(' '.join(report.generator.values()))}"
     files = format_count(len(report.files))
     yield f"{made} from {files} {'file' if files == '1' else 'files'}."
-    if not has_charts():
-        yield f"Without pictures: {prose(NEEDED)}."
+    if reason := why_no_charts():
+        yield f"Without pictures: {prose(reason)}."
 
 
 def _picture(links: Mapping[str, str], key: str) -> Iterator[str]:
