@@ -110,8 +110,9 @@ class Report:
     """Where the time of one job went. Attributes and units as in the report contract.
 
     ``cost`` (an addition to it) is ``None`` where no price was given; ``what_if`` (another) has
-    how long a step would take under other conditions, ``bands`` (a third) which numbers are
-    good, by sources that are named.
+    how long a step would take under other conditions; ``bands`` (another) which numbers are
+    good, by sources that are named; ``top_kernels`` (another) what took most of the time of all
+    devices (:func:`traceparse.run.top_kernels.top_kernels`).
     """
 
     generator: Mapping[str, str]
@@ -126,6 +127,7 @@ class Report:
     scaling_loss: Mapping[str, Any] | None = None
     what_if: Mapping[str, Any] | None = None
     roofline: Sequence[Mapping[str, Any]] | None = None
+    top_kernels: Sequence[Mapping[str, Any]] | None = None
     findings: Sequence[Mapping[str, Any]] | None = None
     cost: Mapping[str, Any] | None = None
     bands: Mapping[str, Mapping[str, Any]] | None = None

@@ -17,6 +17,7 @@ from traceparse.work.device import read_device
 from traceparse.work.dtypes import MAYBE_TF32
 from traceparse.work.identify import Identified, identify
 from traceparse.work.operators import TEMPLATES, Formula, added_formulas, formulas, work_of
+from traceparse.work.traffic import input_bytes
 
 __all__ = [
     "DTYPES",
@@ -35,6 +36,7 @@ __all__ = [
     "find_one",
     "formulas",
     "identify",
+    "input_bytes",
     "load_file",
     "parse_peak",
     "read_device",

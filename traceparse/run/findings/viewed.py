@@ -44,6 +44,7 @@ def view_of(
         what_if=report.what_if,
         collectives=report.collectives or (),
         roofline=report.roofline,
+        top_kernels=report.top_kernels,
         kernels=_kernels(report.devices),
         compute_ns_by_rank=_compute_ns(chosen),
         flop_by_rank=_flop(report.devices),
