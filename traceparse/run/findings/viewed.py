@@ -40,6 +40,7 @@ def view_of(
         num_syncs_per_step=num_syncs / (len(used) * in_files) if in_files else None,
         communication_ns=report.summary.communication_ns,
         counted_ns=counted_ns,
+        executed_flop=utilization.get("executed_flop"),
         waterfall=utilization.get("waterfall"),
         what_if=report.what_if,
         collectives=report.collectives or (),
