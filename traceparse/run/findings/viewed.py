@@ -46,6 +46,7 @@ def view_of(
         collectives=report.collectives or (),
         roofline=report.roofline,
         top_kernels=report.top_kernels,
+        host=report.host,
         kernels=_kernels(report.devices),
         compute_ns_by_rank=_compute_ns(chosen),
         flop_by_rank=_flop(report.devices),
