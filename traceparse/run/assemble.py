@@ -110,7 +110,14 @@ def assemble(
         what_if=measured.what_if,
         bands=measured.bands,
     )
-    return _judged(report, view_of(report, basis, used, measured.counted_ns))
+    view = view_of(
+        report,
+        basis,
+        used,
+        counted_ns=measured.counted_ns,
+        most_reached=measured.most_reached,
+    )
+    return _judged(report, view)
 
 
 def _judged(report: Report, view: View) -> Report:
