@@ -125,9 +125,11 @@ def pageable_copies(view: View) -> Iterator[Finding]:
     an upper bound; copies from the device count too, but for scalars.
     """
     rows = view.copies or ()
-    exposed_ns = sum(row["exposed_ns"] or 0 for row in rows)
+    if any(row["exposed_ns"] is None for row in rows):
+        return
+    exposed_ns = sum(row["exposed_ns"] for row in rows)
     pageable = [row for row in rows if row["memory"] == "pageable"]
-    own_ns = sum(row["exposed_ns"] or 0 for row in pageable)
+    own_ns = sum(row["exposed_ns"] for row in pageable)
     if not exposed_ns:
         return
     lost = own_ns / exposed_ns * view.ratio(view.times.exposed_copy_ns)

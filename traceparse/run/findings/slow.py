@@ -64,12 +64,8 @@ def _is_slow(view: View, row: Row) -> bool:
     if view.is_near_bandwidth(row) or reached >= view.reachable(row):
         return False
     own = view.peak(row["dtype"]) or 0.0
-    is_faster = any((view.peak(name) or 0.0) > own for name in _FASTER.get(row["dtype"], ()))
-    return (
-        bool(reached < view.reachable(row))
-        and not is_faster
-        and not view.is_near_bandwidth(row)
-    )
+    others = _FASTER.get(row["dtype"], ())
+    return not any((view.peak(name) or 0.0) > own for name in others)
 
 
 def _lost_ns(view: View, row: Row) -> float:

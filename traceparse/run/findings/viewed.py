@@ -52,6 +52,7 @@ def view_of(
         roofline=report.roofline,
         top_kernels=report.top_kernels,
         host=report.host,
+        copies=report.copies,
         kernels=_kernels(report.devices),
         compute_ns_by_rank=_compute_ns(chosen),
         flop_by_rank=_flop(report.devices),
