@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.run.conftest import Maker, three_kernels
+from traceparse.rank import CopyWork, IdleTimes, KernelWork
 from traceparse.report import json_text
 
 TIMES = {
@@ -71,7 +72,9 @@ def test_facts(make, three_kernels, report):
 
 def test_devices_and_steps(report):
     (device,) = report["devices"]
-    assert set(device) == {"rank", "device", "window", "steps", "kernels", "utilization"}
+    assert set(device) == {
+        *("rank", "device", "window", "steps", "kernels", "utilization", "host"),
+    }
     (step,) = device["steps"]
     assert set(step) == {
         *("step", "name", "open_ended", "communication_ns", "waterfall"),
@@ -102,6 +105,44 @@ def test_roofline(report):
         {
             *("op", "shapes", "dtype", "count", "time_ns", "flop", "bytes", "flop_per_s"),
             *("bytes_per_s", "bound", "roof_ratio", "lost_ns", "recompute_count"),
+            "recompute_time_ns",
+        }
+    ]
+
+
+def test_top_kernels(make, three_kernels):
+    kernels = (
+        KernelWork("gemm", "aten::mm", "2x2", "compute", is_counted=True, count=1, time_ns=5),
+    )
+    made = make.report(replace(three_kernels, kernels=kernels))
+    (row,) = json.loads(json_text.render(made))["top_kernels"]
+    assert set(row) == {
+        *("name", "op", "shapes", "kind", "is_counted", "count", "time_ns", "ratio"),
+        "least_bytes",
+    }
+
+
+def test_host(make):
+    step = replace(make.step(1, make.times(compute=1, idle=10)), idle=IdleTimes(1, 2, 3, 4))
+    made = json.loads(json_text.render(make.report(make.digest(0, make.device(step)))))
+    for host in (made["host"], made["devices"][0]["host"]):
+        assert set(host) == {
+            *("idle_ns", "data_loader_ns", "sync_ns", "launch_ns", "unknown_ns"),
+        }
+        assert sum(host.values()) == 2 * host["idle_ns"] == 20
+
+
+def test_copies(make, three_kernels):
+    work = CopyWork("HtoD", "pageable", count=1, time_ns=5, num_bytes=64, exposed_ns=5)
+    made = make.report(replace(three_kernels, copies=(work,)))
+    assert json.loads(json_text.render(made))["copies"] == [
+        {
+            "direction": "HtoD",
+            "memory": "pageable",
+            "count": 1,
+            "time_ns": 5,
+            "bytes": 64,
+            "exposed_ns": 5,
         }
     ]
 
@@ -113,7 +154,8 @@ def test_findings(report):
             *("code", "severity", "title", "evidence", "advice", "lost_ratio", "lost_usd"),
         }
         assert finding["severity"] in {"error", "warning", "info"}
-        assert (finding["lost_ratio"], finding["lost_usd"]) == (None, None)
+        lost, usd = finding["lost_ratio"], report["cost"]["usd_per_step"]
+        assert finding["lost_usd"] == (None if lost is None else lost * usd)
 
 
 def test_cost(report):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceparse.rank.counted import DtypeWork, OperatorWork, StepWork
+from traceparse.rank.counted import CopyWork, DtypeWork, KernelWork, OperatorWork, StepWork
 from traceparse.rank.digest import RankDigest, digest
 from traceparse.rank.stored import StoredError, from_table, to_table
 from traceparse.rank.tables import public_tables
@@ -10,6 +10,7 @@ from traceparse.rank.times import (
     NEVER,
     PART_NAMES,
     DeviceDigest,
+    IdleTimes,
     KernelCounts,
     StepTimes,
     Times,
@@ -18,9 +19,12 @@ from traceparse.rank.times import (
 __all__ = [
     "NEVER",
     "PART_NAMES",
+    "CopyWork",
     "DeviceDigest",
     "DtypeWork",
+    "IdleTimes",
     "KernelCounts",
+    "KernelWork",
     "OperatorWork",
     "RankDigest",
     "StepTimes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DtypeWork", "OperatorWork", "StepWork"]
+__all__ = ["CopyWork", "DtypeWork", "KernelWork", "OperatorWork", "StepWork"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +54,42 @@ class OperatorWork:
     recompute_flop: int
     least_bytes: int
     is_maybe_tf32: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KernelWork:
+    """All device events of one name, launched by one operator with the same shapes, in a file.
+
+    ``time_ns`` sums their durations; where there is no device, those of operators less what
+    other operators took inside of them. ``is_counted`` tells kernels of operators whose work is
+    counted, which are none of the others. ``least_bytes`` is what the operator moved at least;
+    ``None`` where nobody knows, or not which of its kernels did. ``op`` is ``None`` where no
+    operator launched them; ``name`` where events are the rest, which are too many to tell
+    apart.
+    """
+
+    name: str | None
+    op: str | None
+    shapes: str | None
+    kind: str
+    is_counted: bool
+    count: int
+    time_ns: int
+    least_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyWork:
+    """All copies of one direction and kind of memory in a file; memsets are ones too.
+
+    ``direction`` and ``memory`` are ``None`` where their names do not tell, ``num_bytes`` where
+    not all of them do. ``exposed_ns`` sums how long each ran beside neither compute nor
+    communication; ``None`` where copies are too many to be told apart.
+    """
+
+    direction: str | None
+    memory: str | None
+    count: int
+    time_ns: int
+    num_bytes: int | None
+    exposed_ns: int | None

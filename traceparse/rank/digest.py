@@ -22,10 +22,13 @@ from traceparse.rank.account import Account
 from traceparse.rank.classify import COMPUTE, COPY
 from traceparse.rank.collectives import Collectives
 from traceparse.rank.contention import Contention, Slowed
-from traceparse.rank.counted import OperatorWork, StepWork
+from traceparse.rank.copies import Copies
+from traceparse.rank.counted import CopyWork, KernelWork, OperatorWork, StepWork
 from traceparse.rank.counts import Count
 from traceparse.rank.doubts import doubts
-from traceparse.rank.link import UNLINKED
+from traceparse.rank.idle import Idle, Partition
+from traceparse.rank.kernel_groups import KernelGroups
+from traceparse.rank.link import UNLINKED, Linked
 from traceparse.rank.owners import Owners
 from traceparse.rank.rows import groups, nums_of
 from traceparse.rank.steps import (
@@ -51,6 +54,8 @@ class RankDigest:
 
     ``conventions`` say what was chosen in counting its work (:class:`traceparse.work.Work`);
     ``shortest_kernel_ns`` is what its shortest kernel took, however little that did.
+    ``kernels`` are all of its device events, added up; those that took most come first.
+    ``copies`` are those of them that copy, by what they copy.
     """
 
     header: Header
@@ -61,6 +66,8 @@ class RankDigest:
     operators: tuple[OperatorWork, ...] = ()
     conventions: tuple[str, ...] = ()
     shortest_kernel_ns: int | None = None
+    kernels: tuple[KernelWork, ...] = ()
+    copies: tuple[CopyWork, ...] = ()
 
 
 def digest(trace: RankTrace) -> RankDigest:
@@ -101,6 +108,8 @@ def digest(trace: RankTrace) -> RankDigest:
         operators=passage.tally.operators(),
         conventions=tuple(sorted(passage.tally.conventions)),
         shortest_kernel_ns=passage.shortest_kernel_ns,
+        kernels=passage.kernels(trace),
+        copies=passage.copies,
     )
 
 
@@ -128,19 +137,27 @@ class _Passage:
         self._collectives = Collectives(trace, len(self._names))
         self._contention = Contention(len(self._names))
         self._tasks = Tasks(len(self._names))
+        self._copies = Copies(len(self._names))
+        self.copies: tuple[CopyWork, ...] = ()
+        self._kernels = KernelGroups()
         on_host = self._on_host = not trace.kept["device_events"].num_rows
         self._owners = Owners(
-            on_host=on_host, with_records=trace.kept["collective_args"].num_rows > 0
+            on_host=on_host,
+            with_records=trace.kept["collective_args"].num_rows > 0,
+            on_linked=self._take_linked,
         )
+        self._idle = Idle(len(self._names), self._owners.threads, on_host=on_host)
         self._owners.add_launches(trace.kept["launches"])
         self._tasks.add_calls(trace.kept["launches"])
+        self._idle.add_calls(trace.kept["launches"])
+        for name in ("annotations", "ops"):
+            self._idle.add_loads(trace.kept[name])
         if on_host:
             self._see_host(trace)
         else:
             self._see_devices(trace)
+        self._idle.add_work(self.spans)
         self._see_launches()
-        if self._contention.has_comm:
-            self._owners.keep_all()
         self._owners.add_spans(trace.kept["annotations"])
         self._owners.add_ops(trace.kept["ops"])
         self.tally = Tally(
@@ -150,13 +167,22 @@ class _Passage:
             self.tally.add(attributed)
             self._collectives.add_attributed(attributed)
             self._contention.add_attributed(attributed)
+            if on_host:
+                self._kernels.add_operators(attributed)
+            else:
+                self._kernels.add_attributed(attributed)
         self.tally.finish()
 
     def notes(self, health: FileHealth) -> Iterator[Note]:
         """Say what of its work is doubtful; of a trace that tells none, the run says that."""
         yield from self._collectives.notes(health)
+        yield from self._idle.notes(health)
         if self._owners.has_shapes:
             yield from self.tally.notes(health.rank, health.path)
+
+    def kernels(self, trace: RankTrace) -> tuple[KernelWork, ...]:
+        """Return what its device events, or operators, took."""
+        return self._kernels.works(trace, self._owners.signatures)
 
     @property
     def num_unanswered(self) -> int:
@@ -186,6 +212,8 @@ class _Passage:
             self._owners.add_events(work, row=work.rows, stream=work.streams, **facts)
             self._tasks.add_unlaunched(work)
             self._contention.add(work)
+            self._kernels.add(work)
+            self._copies.add(work)
             self._collectives.add(work)
             for device, rows in groups(work.devices):
                 self._counts[device].add(
@@ -194,6 +222,7 @@ class _Passage:
 
     def _see_host(self, trace: RankTrace) -> None:
         (count,) = self._counts
+        self._kernels.add_marks(trace.kept["annotations"])
         for work in host_work(trace):
             self.spans.add(work.starts.size, start=work.starts, end=work.ends, kind=work.kinds)
             self._collectives.add(work)
@@ -207,6 +236,10 @@ class _Passage:
             )
             for add in (count.add, count.add_linked):
                 add(work.starts, work.ends, work.is_kernel)
+
+    def _take_linked(self, linked: Linked) -> None:
+        self._kernels.add_linked(linked)
+        self._idle.add_linked(linked)
 
     def _see_launches(self) -> None:
         for linked in self._owners.links.parts():
@@ -230,13 +263,16 @@ class _Passage:
                 )
 
     def devices(self) -> tuple[DeviceDigest, ...]:
-        """Account for all time, and return the devices in order."""
+        """Account for all time, and return the devices in order; learn what copies took."""
         bounds = [self._bounds.of(device) for device in range(len(self._names))]
         cuts = [_cuts(count, own) for count, own in zip(self._counts, bounds, strict=True)]
-        accounts = _accounts(cuts, self.spans)
+        edges = map(self._copies.edges, range(len(cuts)))
+        accounts = _accounts([*map(np.append, cuts, edges)], self.spans)
+        self.copies = self._copies.works(accounts)
         counted = _accounts(cuts, self.tally.spans)
         calls = self._collectives.tables(self._steps)
         slowed = self._contention.finish(cuts)
+        idle = self._idle.partitions(cuts)
         begins = [
             np.array([bound.start_ns for bound in own if bound], np.int64) for own in bounds
         ]
@@ -244,7 +280,11 @@ class _Passage:
         found = [
             replace(
                 self._device(
-                    place, account, _counted(counted[place]), slowed[place], bounds[place]
+                    place,
+                    account,
+                    _counted(counted[place]),
+                    slowed[place],
+                    idle[place],
                 ),
                 calls=calls[place],
                 exposed=self._collectives.exposed(account),
@@ -265,39 +305,33 @@ class _Passage:
         account: Account,
         counted_ns: Callable[[Bounds], int],
         slowed: Slowed,
-        bounds: Sequence[Bounds | None],
+        idle: Partition | None,
     ) -> DeviceDigest:
-        count = self._counts[place]
+        count, bounds = self._counts[place], self._bounds.of(place)
         window = account.times(count.start_ns, count.end_ns)
         whole = Bounds(count.start_ns, count.end_ns, open_ended=False)
 
-        def work(bound: Bounds | None, own: slice | None) -> StepWork | None:
-            if not self._owners.has_shapes:
-                return None
-            return StepWork(bound and counted_ns(bound), self.tally.work_of(place, own))
+        def told(
+            step: int | None, name: str | None, bound: Bounds | None, own: slice | None
+        ) -> StepTimes:
+            edges = bound and (bound.start_ns, bound.end_ns)
+            work = None
+            if self._owners.has_shapes:
+                work = StepWork(bound and counted_ns(bound), self.tally.work_of(place, own))
+            return StepTimes(
+                step,
+                name,
+                open_ended=bool(bound and bound.open_ended),
+                times=account.times(*edges) if edges else None,
+                work=work,
+                twice_contention_ns=slowed.between(*edges) if edges else 0,
+                idle=idle.between(*edges) if idle and edges else None,
+            )
 
-        cut: tuple[StepTimes, ...] = (
-            StepTimes(
-                None,
-                None,
-                open_ended=False,
-                times=window,
-                work=work(whole, None),
-                twice_contention_ns=slowed.between(whole.start_ns, whole.end_ns),
-            ),
-        )
+        cut: tuple[StepTimes, ...] = (told(None, None, whole, None),)
         if self._steps:
             cut = tuple(
-                StepTimes(
-                    step.step,
-                    step.name,
-                    open_ended=bool(bound and bound.open_ended),
-                    times=bound and account.times(bound.start_ns, bound.end_ns),
-                    work=work(bound, own),
-                    twice_contention_ns=(
-                        slowed.between(bound.start_ns, bound.end_ns) if bound else 0
-                    ),
-                )
+                told(step.step, step.name, bound, own)
                 for step, bound, own in zip(
                     self._steps, bounds, self._segments.of_steps, strict=True
                 )

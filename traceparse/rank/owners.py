@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,25 +21,32 @@ from traceparse.rank.works import Work, keys_of
 
 __all__ = ["Owners"]
 
-_LAUNCH_COLUMNS = ("correlation", "external_id", "start_ns", "name", "pid", "tid")
+_LAUNCH_COLUMNS = ("correlation", "external_id", "start_ns", "end_ns", "name", "pid", "tid")
 _SPAN_COLUMNS = ("start_ns", "end_ns", "name", "category", "pid", "tid")
 
 
 class Owners:
     """Takes launches, device events, those that were linked, and operators.
 
-    Options are those of :class:`Attribution`. ``has_shapes`` is whether any operator has:
-    without, nobody can say what was worked.
+    Options are those of :class:`Attribution`; ``on_linked`` gets all device events that
+    came from links, also those that have no correlation. ``has_shapes`` is whether any
+    operator has: without, nobody can say what was worked.
     """
 
     def __init__(
-        self, *, on_host: bool, is_complete: bool = False, with_records: bool = True
+        self,
+        *,
+        on_host: bool,
+        is_complete: bool = False,
+        with_records: bool = True,
+        on_linked: Callable[[Linked], object] = lambda _: None,
     ) -> None:
+        self._on_linked = on_linked
         self.has_shapes = False
         self.signatures = Signatures()
         self.links = Links()
         self._pairs = Links()  # of what has no correlation, by external id
-        self._threads = Threads()
+        self.threads = Threads()
         self._attribution = Attribution(
             self.signatures,
             on_host=on_host,
@@ -47,14 +54,10 @@ class Owners:
             with_records=with_records,
         )
 
-    def keep_all(self) -> None:
-        """Keep all operators that come: which is innermost will be asked for."""
-        self._attribution.keep_all()
-
     def add_launches(self, launches: Kept) -> None:
         """Add all calls of the runtime or driver."""
         for part in launches.parts(*_LAUNCH_COLUMNS):
-            threads = self._threads.of(part)
+            threads = self.threads.of(part)
             for links, keys in zip((self.links, self._pairs), keys_of(part), strict=True):
                 links.add_calls(keys, part, threads)
 
@@ -71,6 +74,7 @@ class Owners:
         """
         launched = (linked.launched_ns != UNLINKED) & ~linked.is_graph
         events = linked.events[launched]
+        self._on_linked(linked)
         self._attribution.add_events(
             linked.threads[launched],
             linked.launched_ns[launched],
@@ -93,21 +97,21 @@ class Owners:
                 if are_such.any():
                     spans = part.filter(pa.array(are_such))
                     rows = done + np.flatnonzero(are_such)
-                    threads = self._threads.of(spans)
+                    threads = self.threads.of(spans)
                     self._attribution.add_spans(spans, threads, rows, flag)
             done += part.num_rows
 
     def add_ops(self, ops: Kept) -> None:
-        """Add all operators."""
+        """Add all operators, once, when all else was added: they may be around any launch."""
+        for linked in self._pairs.parts():
+            self.add_linked(linked)
         for part in ops.parts(*OP_COLUMNS, "pid", "tid"):
             dims = part["input_dims"]
             self.has_shapes = self.has_shapes or dims.null_count < len(dims)
-            self._attribution.add_ops(part, self._threads.of(part))
+            self._attribution.add_ops(part, self.threads.of(part))
 
     def parts(self) -> Iterator[Attributed]:
-        """Attribute everything, when all but what has no correlation was added."""
-        for linked in self._pairs.parts():
-            self.add_linked(linked)
+        """Attribute everything, when all was added."""
         yield from self._attribution.parts()
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from traceparse.errors import Note
 from traceparse.ingest import FileHealth, Header
-from traceparse.rank.counted import OperatorWork, StepWork
+from traceparse.rank.counted import CopyWork, KernelWork, OperatorWork, StepWork
 from traceparse.rank.digest import RankDigest
 from traceparse.rank.times import (
     CALLS,
@@ -26,6 +26,7 @@ from traceparse.rank.times import (
     SYNCS,
     TASKS,
     DeviceDigest,
+    IdleTimes,
     KernelCounts,
     StepTimes,
     Times,
@@ -63,6 +64,7 @@ class _Device:
     kernels: KernelCounts
     work: tuple[StepWork | None, ...]  # step by step
     twice_contention_ns: tuple[int, ...]
+    idle: tuple[IdleTimes | None, ...]
     overlapped_ns: int
     never_alone_ns: int
 
@@ -79,6 +81,8 @@ class _Rest:
     operators: tuple[OperatorWork, ...]
     conventions: tuple[str, ...]
     shortest_kernel_ns: int | None
+    kernels: tuple[KernelWork, ...]
+    copies: tuple[CopyWork, ...]
 
 
 def to_table(digests: Sequence[RankDigest]) -> ArrowTable:
@@ -97,6 +101,7 @@ def to_table(digests: Sequence[RankDigest]) -> ArrowTable:
                     one.kernels,
                     tuple(step.work for step in one.steps),
                     tuple(step.twice_contention_ns for step in one.steps),
+                    tuple(step.idle for step in one.steps),
                     one.overlapped_ns,
                     one.never_alone_ns,
                 )
@@ -105,6 +110,8 @@ def to_table(digests: Sequence[RankDigest]) -> ArrowTable:
             operators=digest.operators,
             conventions=digest.conventions,
             shortest_kernel_ns=digest.shortest_kernel_ns,
+            kernels=digest.kernels,
+            copies=digest.copies,
         )
         for digest in digests
     ]
@@ -172,6 +179,8 @@ def from_table(table: ArrowTable) -> list[RankDigest]:
                 operators=one.operators,
                 conventions=one.conventions,
                 shortest_kernel_ns=one.shortest_kernel_ns,
+                kernels=one.kernels,
+                copies=one.copies,
             )
             for one in rest
         ]
@@ -196,6 +205,7 @@ def _devices(table: ArrowTable, known: Sequence[_Device]) -> Iterator[DeviceDige
                     times,
                     told.work[at],
                     told.twice_contention_ns[at],
+                    told.idle[at],
                 )
             )
         elif times is not None:
