@@ -12,12 +12,12 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from traceparse.errors import MissingExtraError, Note
+from traceparse.errors import Note
 from traceparse.ingest import FileHealth
 from traceparse.rank import KernelCounts, Times
-from traceparse.whole import whole
+from traceparse.run.saving import FORMATS, save, shown_as_html
 
-__all__ = ["DeviceReport", "Report", "RunInfo", "StepReport", "Summary", "write_whole"]
+__all__ = ["DeviceReport", "Report", "RunInfo", "StepReport", "Summary"]
 
 SCHEMA_VERSION = 1
 
@@ -89,6 +89,9 @@ class Summary:
     first and the last of them; ``span_ns`` is a sum of spans, not ``end_ns - start_ns``.
     ``communication_ns`` is what their exposed communication was, by the terms of
     ``scaling_loss``; ``None`` where waiting and transfer cannot be told apart.
+    ``bound`` says which of ``compute``, ``memory``, ``communication`` and ``host`` costs most
+    of them (``by``), and its share (``ratio``); both are ``None`` where that is not known. The
+    verdict says so in a sentence, ``detail`` how long a mean step is and what it is spent on.
     """
 
     verdict: str
@@ -100,6 +103,8 @@ class Summary:
     exposed_copy_ratio: float | None
     idle_ratio: float | None
     communication_ns: Mapping[str, int] | None = None
+    bound: Mapping[str, Any] | None = None
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +112,9 @@ class Report:
     """Where the time of one job went. Attributes and units as in the report contract.
 
     ``cost`` (an addition to it) is ``None`` where no price was given; ``what_if`` (another) has
-    how long a step would take under other conditions; ``top_kernels`` (another) what took most
-    of the time of all devices (:func:`traceparse.run.top_kernels.top_kernels`). ``host``
+    how long a step would take under other conditions; ``bands`` (another) which numbers
+    are good, by sources that are named; ``top_kernels`` (another) what took most of the time of
+    all devices (:func:`traceparse.run.top_kernels.top_kernels`). ``host``
     (another) says what hosts did while devices idled: ``data_loader_ns``, ``sync_ns``,
     ``launch_ns`` and ``unknown_ns`` (:mod:`traceparse.rank.idle`) add up to ``idle_ns`` of the
     summary; ``None`` where that is not known. ``copies`` (another) are copies and memsets of
@@ -132,6 +138,7 @@ class Report:
     copies: Sequence[Mapping[str, Any]] | None = None
     findings: Sequence[Mapping[str, Any]] | None = None
     cost: Mapping[str, Any] | None = None
+    bands: Mapping[str, Mapping[str, Any]] | None = None
     schema_version: int = SCHEMA_VERSION
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,39 +147,23 @@ class Report:
         plain.update(_plain(self))
         return plain
 
-    def save(
-        self, directory: str | Path, *, formats: Sequence[str] = ("json", "html")
-    ) -> list[Path]:
-        """Write ``report.<format>`` for each format into a directory, and return the paths.
+    def save(self, directory: str | Path, *, formats: Sequence[str] = FORMATS) -> list[Path]:
+        """Write the report into a directory in some formats, and return the files' paths.
 
         Formats are the entry points of group ``traceparse.renderers``: functions from a report
-        to text. Files appear whole or not at all.
+        to the content of ``report.<format>``, or to several files by name. Files appear whole
+        or not at all.
 
         Raises
         ------
         MissingExtraError
             No installed package renders one of the formats.
         """
-        from importlib.metadata import entry_points  # noqa: PLC0415 - not for who saves nothing
+        return save(self, directory, formats)
 
-        renderers = {point.name: point for point in entry_points(group="traceparse.renderers")}
-        unknown = [name for name in formats if name not in renderers]
-        if unknown:
-            raise MissingExtraError(
-                f"report format {', '.join(unknown)} is not installed; there are: "
-                f"{', '.join(sorted(renderers))}"
-            )
-        texts = {name: renderers[name].load()(self) for name in formats}
-        folder = Path(directory)
-        folder.mkdir(parents=True, exist_ok=True)
-        return [write_whole(folder / f"report.{name}", text) for name, text in texts.items()]
-
-
-def write_whole(path: Path, text: str) -> Path:
-    """Write a text file that no reader ever sees half of, and return its path."""
-    with whole(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return path
+    def _repr_html_(self) -> str | None:
+        """Show the report in a notebook."""
+        return shown_as_html(self, "report")
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON is of any type
