@@ -15,6 +15,7 @@ __all__ = [
     "Ceiling",
     "Convention",
     "Format",
+    "Full",
     "Model",
     "ModelFlop",
     "Params",
@@ -73,6 +74,9 @@ Format: TypeAlias = Annotated[
         metavar="NAME,NAME",
         help="What --out writes: html, json, md, parquet (all of them by default), csv.",
     ),
+]
+Full: TypeAlias = Annotated[
+    bool, typer.Option("--full", help="Print all there is, not only what fits a screen.")
 ]
 
 
