@@ -7,24 +7,24 @@ note.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import traceparse
 from traceparse.errors import InputError, Note
 from traceparse.rank import DeviceDigest, RankDigest
-from traceparse.run.across import across
+from traceparse.run.across import Across, across
 from traceparse.run.asked import Asked
 from traceparse.run.basis import choose
 from traceparse.run.captures import one_a_rank
 from traceparse.run.facts import facts_of, overhead_findings
 from traceparse.run.findings import in_order
-from traceparse.run.measure import Part, measure
+from traceparse.run.measure import Measured, Part, measure
 from traceparse.run.report import Report, RunInfo
 from traceparse.run.summary import summarize
 from traceparse.units import rank_ranges
 
-__all__ = ["assemble"]
+__all__ = ["Assembled", "assemble", "assembled"]
 
 T = TypeVar("T")
 
@@ -39,6 +39,19 @@ _NOT_COMPUTED = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A report, and what it was made of: the devices, and what they did together.
+
+    ``parts`` are in the order of the report's devices; places in ``together`` are theirs.
+    """
+
+    report: Report
+    parts: tuple[Part, ...]
+    together: Across | None
+    measured: Measured
+
+
 def assemble(
     digests: Sequence[RankDigest],
     *,
@@ -46,7 +59,18 @@ def assemble(
     steps: Collection[int] | None = None,
     asked: Asked | None = None,
 ) -> Report:
-    """Make the report of one job from the digests of its traces.
+    """Make the report of one job from the digests of its traces; see :func:`assembled`."""
+    return assembled(digests, notes=notes, steps=steps, asked=asked).report
+
+
+def assembled(
+    digests: Sequence[RankDigest],
+    *,
+    notes: Iterable[Note] = (),
+    steps: Collection[int] | None = None,
+    asked: Asked | None = None,
+) -> Assembled:
+    """Make the report of one job from the digests of its traces, and keep what it rests on.
 
     Parameters
     ----------
@@ -76,7 +100,7 @@ def assemble(
         parts, basis, asked or Asked(), world_size=run.world_size, together=together
     )
     facts = facts_of(used)
-    return Report(
+    report = Report(
         generator={"name": "traceparse", "version": traceparse.__version__},
         run=replace(
             run,
@@ -112,6 +136,7 @@ def assemble(
         scaling_loss=measured.scaling_loss,
         what_if=measured.what_if,
     )
+    return Assembled(report, tuple(parts), together, measured)
 
 
 def _by_rank(digest: RankDigest) -> tuple[bool, int, str]:

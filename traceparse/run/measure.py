@@ -19,7 +19,7 @@ from traceparse.run.peaks import PeakFinder, Peaks, about_ceiling, accelerator_o
 from traceparse.run.report import DeviceReport, StepReport
 from traceparse.run.roofline import rows_of
 from traceparse.run.scaling_loss import scaling_loss
-from traceparse.run.stragglers import stragglers
+from traceparse.run.stragglers import Straggler, stragglers
 from traceparse.run.tally import Split, Tally, add_up, tally_of
 from traceparse.run.unknowns import about_attribution, about_model, about_use
 from traceparse.run.utilization import Use, reference_dtype
@@ -44,7 +44,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The fields of the report that follow from work and peaks."""
+    """The fields of the report that follow from work and peaks.
+
+    ``peaks`` are those of each part; ``stragglers`` are what their findings were made of.
+    """
 
     accelerator: Mapping[str, Any] | None
     reference_dtype: str | None
@@ -58,6 +61,8 @@ class Measured:
     what_if: Mapping[str, Any] | None
     communication_ns: Mapping[str, int] | None
     notes: tuple[Note, ...]
+    peaks: tuple[Peaks, ...]
+    stragglers: tuple[Straggler, ...]
 
 
 def measure(
@@ -97,6 +102,8 @@ def measure(
         what_if=again.field,
         communication_ns=use.communication_ns,
         notes=(*job.notes(use, about_kinds), *again.notes),
+        peaks=tuple(job.peaks),
+        stragglers=tuple(again.stragglers),
     )
 
 
