@@ -23,6 +23,7 @@ from traceparse.units import format_bytes, rank_ranges
 
 __all__ = ["DEFAULT_MAX_BYTES", "Overlay", "overlay"]
 
+_INSIDE: Final = "the file lies in a folder of traces, and will be read as one of them"
 DEFAULT_MAX_BYTES: Final = 200_000_000  # what a browser opens within seconds
 
 
@@ -80,6 +81,7 @@ def overlay(
         ``strict``, and some input is incomplete or damaged.
     """
     path = Path(out)
+    _require_place(path)
     found = explore(
         paths,
         asked=ask(
@@ -97,6 +99,8 @@ def overlay(
     )
     if path.resolve() in {file.resolve() for file in found.files}:
         raise UsageError(f"-o {path}: that is one of the traces; give another file")
+    given = [paths] if isinstance(paths, str | Path) else paths
+    is_inside = any(Path(one).resolve() in path.resolve().parents for one in given)
     chosen = _ranks(found, ranks)
     # what puts short slices together is drawn only where nothing else fits
     drawing = Drawing(found, chosen, steps, max_bytes, has_details=False)
@@ -108,7 +112,7 @@ def overlay(
                 f"{format_bytes(drawing.job.plan.least_bytes)} without any detail; give more "
                 f"bytes, or fewer --ranks"
             )
-    return _written(drawing, path)
+    return _written(drawing, path, is_inside=is_inside)
 
 
 def _ranks(found: Explored, ranks: Collection[int] | None) -> list[list[int]]:
@@ -127,7 +131,17 @@ def _ranks(found: Explored, ranks: Collection[int] | None) -> list[list[int]]:
     return [places for places in own.values() if parts[places[0]].rank in set(ranks)]
 
 
-def _written(drawing: Drawing, path: Path) -> Overlay:
+def _require_place(path: Path) -> None:
+    """Refuse what cannot be written before anything is read."""
+    if path.is_dir():
+        raise InputError(f"{path}: that is a folder; give -o a file in it")
+    if not path.parent.is_dir():
+        raise InputError(
+            f"{path}: there is no folder {path.parent}; make it, or give another -o"
+        )
+
+
+def _written(drawing: Drawing, path: Path, *, is_inside: bool) -> Overlay:
     """Write what fits."""
     job = drawing.job
     base_ns, _ = base_of(job.plan.chosen())
@@ -138,5 +152,5 @@ def _written(drawing: Drawing, path: Path) -> Overlay:
         num_bytes,
         tuple(rank.devices[0].part.rank for rank in job.ranks),
         tuple(left_out(job)),
-        tuple(doubts(job)),
+        (*doubts(job), *([_INSIDE] if is_inside else ())),
     )

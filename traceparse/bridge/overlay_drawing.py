@@ -20,6 +20,7 @@ from traceparse.bridge.overlay_rows import Ids, Rows
 from traceparse.bridge.overlay_steps import Marked, StepPlaces
 from traceparse.bridge.overlay_time import draw_partition, draw_steps
 from traceparse.engine import Explored, Progress
+from traceparse.errors import InputError
 from traceparse.ingest import FRAME
 from traceparse.rank import RankDigest, public_tables
 from traceparse.run import DeviceReport
@@ -59,6 +60,10 @@ class Drawing:
         }
         complete = [n for n, step in enumerate(of_job.numbers, 1) if step not in open_ended]
         asked = None if steps is None else of_job.window(steps)
+        if asked and asked.last < asked.first:
+            raise InputError(
+                "no rank that is to be drawn has any of these steps; change --steps or --ranks"
+            )
         has_python = any(parts[places[0]].digest.health.skipped.get(FRAME) for places in chosen)
         ordered = choices(of_job, asked, max(complete, default=0), has_python=has_python)
         plan = Plan(ordered, max_bytes, has_details=has_details)

@@ -43,7 +43,7 @@ def left_out(job: Job) -> Iterator[str]:
     yield from choice.left_out(best)
     if choice.window != best.window:
         numbers = job.steps.numbers[max(choice.window.first - 1, 0) : choice.window.last]
-        yield f"all but step {rank_ranges(numbers)}"
+        yield f"all outside of step {rank_ranges(numbers)}"
 
 
 def doubts(job: Job) -> Iterator[str]:

@@ -42,6 +42,7 @@ NAMES, FINDINGS, COUNTERS = "names", "findings", "counters"
 COLLECTIVES, FLOWS = "collectives", "flows"
 LAUNCHES, OPERATORS, PYTHON = range(3)  # what of the host is drawn, each with those before it
 _NO_HOST = -1
+_HOST_WORDS: Final = ("launches", "host operators", "Python functions")
 # slices shorter than that are put together; the last one leaves one of each step
 DETAILS_NS: Final = (0, 10_000, 100_000, 1_000_000, 10_000_000, 1 << 62)
 _FEW_STEPS = 3  # fewer say less than the host's operators do
@@ -84,18 +85,16 @@ class Choice:
 
     def left_out(self, best: Choice) -> Iterator[str]:
         """Say what another choice would have had besides."""
-        if self.host < best.host:
-            yield (
-                "host events",
-                "host operators and Python functions",
-                "Python functions",
-            )[self.host + 1]
+        if self.host == _NO_HOST:
+            yield "host events"
+        elif self.host < best.host:
+            yield " and ".join(_HOST_WORDS[self.host + 1 : best.host + 1])
         if self.detail:
             limit = DETAILS_NS[self.detail]
             yield (
-                "kernels one by one (one slice a step and stream)"
+                "single kernels: there is a slice a step and stream"
                 if self.detail == len(DETAILS_NS) - 1
-                else f"slices shorter than {limit // 1000:,} us, which are put together"
+                else f"slices shorter than {limit // 1000:,} us: neighbors are put together"
             )
         if not self.has_extras:
             yield "counters and collectives"
@@ -130,7 +129,7 @@ def _windows(steps: StepPlaces, asked: Window | None, num_complete: int) -> Iter
     last = max(min(last, num_complete), first)
     while first < last:
         yield Window(first, last)
-        first = last - (last - first + 1) // 2 + 1
+        first = last - (last - first + 2) // 2 + 1
     if steps.numbers:
         yield Window(first, last)
 

@@ -39,7 +39,8 @@ class StepPlaces:
     """The steps of a job that any device has."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
-        self.numbers = tuple(sorted(set(numbers)))
+        self._known = frozenset(numbers)
+        self.numbers = tuple(sorted(self._known))
 
     @property
     def everything(self) -> Window:
@@ -47,22 +48,25 @@ class StepPlaces:
         return Window(0, len(self.numbers) + 1)
 
     def window(self, steps: Sequence[int]) -> Window:
-        """Return the places of some steps."""
+        """Return the places of some steps; the last is before the first if there are none."""
         places = np.searchsorted(self.numbers, [min(steps), max(steps) + 1]).tolist()
         return Window(places[0] + 1, places[1])
 
     def of(self, marked: Sequence[Marked], times_ns: Int64s) -> Int64s:
         """Return for each instant the place of the step that it is in.
 
-        What lies between two steps counts as the earlier one's.
+        What lies between two steps, or in one that no device has, counts as the earlier one's.
         """
-        if not marked:
+        order = sorted(
+            (one for one in marked if one.number in self._known),
+            key=lambda one: (one.start_ns, one.end_ns),
+        )
+        if not order:
             return np.zeros(times_ns.size, np.int64)
-        order = sorted(marked, key=lambda one: (one.start_ns, one.end_ns))
         starts = np.array([one.start_ns for one in order], np.int64)
         numbers = np.searchsorted(self.numbers, [one.number for one in order]) + 1
         at = np.searchsorted(starts, times_ns, "right") - 1
         found = np.where(at < 0, 0, numbers[np.maximum(at, 0)])
-        last_ns = max(one.end_ns for one in order)
+        last_ns = max(one.end_ns for one in marked)
         found[times_ns >= last_ns] = len(self.numbers) + 1
         return found.astype(np.int64)
