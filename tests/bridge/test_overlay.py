@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -38,7 +39,7 @@ CALL = {
     "Process Group Name": "0",
     "Process Group Ranks": "[0, 1]",
 }
-MM = {"Input Dims": [[8, 4], [4, 2]], "Input type": ["float", "float"]}
+MM: dict[str, Any] = {"Input Dims": [[8, 4], [4, 2]], "Input type": ["float", "float"]}
 
 
 @pytest.fixture
@@ -317,19 +318,20 @@ def test_our_own_reader_sees_the_same_times(ddp, tmp_path):
     told = report.devices[2]
     assert (device.rank, device.device) == (2, told.device)
     assert [own.executed_flop for own in device.steps] == [s.executed_flop for s in told.steps]
-    assert [own.times.compute_ns for own in device.steps] == [
-        step.times.compute_ns for step in told.steps
-    ]
+    assert [own.times for own in device.steps if own.times] and all(
+        own.times.compute_ns == step.times.compute_ns
+        for own, step in zip(device.steps, told.steps, strict=True)
+        if own.times and step.times
+    )
 
 
 def test_a_straggler_is_marked_where_others_wait_for_it(tmp_path):
     made("straggler_compute", 8, 1).place(tmp_path)
-    truth = json.loads((tmp_path / "truth.json").read_text())
     (tmp_path / "truth.json").unlink()
     out = tmp_path.parent / f"{tmp_path.name}.json"
     found = imported(overlay(tmp_path, out).path)
     report = traceparse.analyze(tmp_path)
-    (finding,) = (one for one in report.findings if one["code"] == "straggler")
+    (finding,) = (one for one in report.findings or () if one["code"] == "straggler")
     marks = [one for one in found.instants if one["cat"] == "traceparse"]
     (whole,) = (
         one
@@ -345,10 +347,9 @@ def test_a_straggler_is_marked_where_others_wait_for_it(tmp_path):
     starts = {one["ts"] for one in found.named("collectives", found.processes[own[0]["pid"]])}
     assert own and {one["ts"] for one in own} <= starts
     assert all(one["args"]["exposed_wait_of_others_ns"] > 0 for one in own)
-    assert truth
 
 
-def _rank(finding: dict[str, Any]) -> int:
+def _rank(finding: Mapping[str, Any]) -> int:
     return int(finding["title"].split()[1])
 
 

@@ -158,6 +158,7 @@ class Plan:
         self._spill = Spill()
         self._at = 0
         self._num_bytes = 0  # of the choice
+        self._reserved = 0
         self.entries: list[Entry] = []
         self.least_bytes = 0
 
@@ -204,13 +205,14 @@ class Plan:
         if self.choice is not None and self.choice.has(layer, at.first, at.last):
             self._num_bytes += size
         while self.choice is not None and self._num_bytes > self._max_bytes:
-            self.least_bytes = self._num_bytes
+            self.least_bytes = self._num_bytes + self._reserved
             self._at += 1
             self._num_bytes = self._size()
 
     def reserve(self, num_bytes: int) -> None:
         """Leave room for what is not in lines."""
         self._max_bytes -= num_bytes
+        self._reserved += num_bytes
 
     def chosen(self) -> list[Entry]:
         """Return what is to be written, in the order in which it was put aside."""
