@@ -14,7 +14,9 @@ import traceparse
 from tests.bridge.perfetto import Imported, imported, load
 from tests.simulated import made
 from tests.traces import (
+    ALL_REDUCE,
     BASE_NS,
+    all_reduce,
     annotation,
     copy,
     document,
@@ -29,16 +31,6 @@ from tests.traces import (
 from traceparse.bridge.overlay import overlay
 from traceparse.errors import InputError, UsageError
 
-REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
-CALL = {
-    "Collective name": "allreduce",
-    "dtype": "Float",
-    "In msg nelems": 256,
-    "Out msg nelems": 256,
-    "Group size": 2,
-    "Process Group Name": "0",
-    "Process Group Ranks": "[0, 1]",
-}
 MM: dict[str, Any] = {"Input Dims": [[8, 4], [4, 2]], "Input type": ["float", "float"]}
 
 
@@ -54,7 +46,7 @@ def two_ranks(tmp_path):
             launch(101, correlation=5),
             kernel(110, 10, correlation=5),
             launch(125, correlation=6),
-            kernel(arrives, 170 - arrives, REDUCE, correlation=6, **CALL),
+            all_reduce(arrives, 170 - arrives, correlation=6),
         ]
         write(folder / f"rank{rank}.json", events, distributedInfo=job(rank, 2))
     return folder
@@ -136,7 +128,7 @@ def test_launches_lead_to_kernels(two_ranks, tmp_path):
     led = [ends for (kind, _), ends in found.flows.items() if kind == "ac2g"]
     assert Counter((one["name"], other["name"]) for one, other in led) == {
         ("cudaLaunchKernel", "gemm"): 2,
-        ("cudaLaunchKernel", REDUCE): 2,
+        ("cudaLaunchKernel", ALL_REDUCE): 2,
     }
     for one, other in led:
         # those of rank 1 are other numbers than those of rank 0

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from tests.simulated import made
-from tests.traces import BASE_NS, job, kernel, write
+from tests.traces import BASE_NS, all_reduce, job, kernel, write
 from traceparse.engine import read
 from traceparse.run.instances_table import instances_table
 from traceparse.tables import schema_of
 
-NAME = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
-CALL = {
-    "Collective name": "allreduce",
-    "dtype": "Float",
-    "In msg nelems": 256,
-    "Out msg nelems": 256,
-    "Group size": 2,
-    "Process Group Name": "0",
-    "Process Group Ranks": "[0, 1]",
-}
-
 
 def test_an_instance_has_what_each_rank_had_in_it(tmp_path):
     for rank, start, dur in ((0, 100, 50), (1, 130, 20)):
-        events = [kernel(start, dur, NAME, **CALL), kernel(200, 1)]
+        events = [all_reduce(start, dur), kernel(200, 1)]
         write(tmp_path / f"rank{rank}.json", events, distributedInfo=job(rank, 2))
     (row,) = read(tmp_path).tables["instances"].to_pylist()
     assert row == {
@@ -43,7 +32,7 @@ def test_an_instance_has_what_each_rank_had_in_it(tmp_path):
 
 
 def test_what_one_rank_shows_alone_is_not_split(tmp_path):
-    write(tmp_path / "a.json", [kernel(100, 50, NAME, **CALL)], distributedInfo=job(0, 2))
+    write(tmp_path / "a.json", [all_reduce(100, 50)], distributedInfo=job(0, 2))
     (row,) = read(tmp_path).tables["instances"].to_pylist()
     assert (row["is_split"], row["transfer_ns"], row["last_rank"]) == (False, None, None)
     assert (row["ranks"], row["wait_ns"]) == ([0], [None])
