@@ -345,9 +345,10 @@ def _rank(finding: Mapping[str, Any]) -> int:
     return int(finding["title"].split()[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["clock_offset", "window_lag", "moe", "tp_pp", "graphs"])
 def test_nothing_that_is_drawn_is_lost_by_a_reader(scenario, tmp_path):
-    made(scenario, 8, 2).place(tmp_path)
+    made(scenario, 4, 2).place(tmp_path)
     (tmp_path / "truth.json").unlink()
     out = tmp_path.parent / f"{tmp_path.name}.json"
     found = imported(overlay(tmp_path, out).path)
@@ -483,3 +484,56 @@ def test_ranks_that_never_met_are_not_compared(tmp_path):
     written = overlay(tmp_path, tmp_path.parent / f"{tmp_path.name}.json")
     assert [one[:31] for one in written.doubts] == ["clocks of ranks are not aligned"]
     assert load(written.path)["traceparse_overlay"]["clock"]["aligned"] is False
+
+
+def test_a_device_without_a_collective_beside_those_that_have_one(two_ranks, tmp_path):
+    write(two_ranks / "rank2.json", [kernel(100, 10)], distributedInfo=job(2, 3))
+    found = imported(overlay(two_ranks, tmp_path / "o.json").path)
+    assert not found.lost
+    assert not found.named("collectives", "rank 2 device 0")
+
+
+# -- where traces come from
+
+
+def test_what_was_digested_before_is_drawn_as_well(two_ranks, tmp_path):
+    cache = tmp_path / "cache"
+    first = overlay(two_ranks, tmp_path / "1.json", cache=cache)
+    assert list(cache.rglob("*.*"))
+    again = overlay(two_ranks, tmp_path / "2.json", cache=cache)
+    assert load(again.path) == load(first.path)
+
+
+def test_several_traces_in_one_file_are_drawn_each(two_ranks, tmp_path):
+    texts = [(two_ranks / f"rank{rank}.json").read_text() for rank in range(2)]
+    both = tmp_path / "both.json"
+    both.write_text("\n".join(texts))
+    written = overlay(both, tmp_path / "o.json")
+    assert written.ranks == (0, 1)
+    whole = overlay(two_ranks, tmp_path / "w.json")
+    assert load(written.path)["traceEvents"] == load(whole.path)["traceEvents"]
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(two_ranks, tmp_path):
+    path = two_ranks / "rank1.json"
+
+    class Meanwhile:
+        """Writes the file again once all were digested."""
+
+        def __init__(self) -> None:
+            self.num_files = 0
+
+        def start(self, num_files: int, num_bytes: int) -> None: ...
+
+        def advance(self, num_bytes: int) -> None: ...
+
+        def file_done(self) -> None:
+            self.num_files += 1
+            if self.num_files == 2:
+                write(path, [kernel(1, 1)], distributedInfo=job(1, 2))
+
+    with pytest.raises(
+        InputError, match=r"rank1\.json: the file has changed while it was read"
+    ):
+        overlay(two_ranks, tmp_path / "o.json", progress=Meanwhile())
+    assert not (tmp_path / "o.json").exists()

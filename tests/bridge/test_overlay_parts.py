@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceparse.bridge.overlay_counters import Done, bins_of, shared_out
-from traceparse.bridge.overlay_job import groups
+from traceparse.bridge.overlay_job import by_value, groups
 from traceparse.bridge.overlay_lanes import lanes, outside_in
 from traceparse.bridge.overlay_lines import Event, encoded, in_us, timed
 from traceparse.bridge.overlay_partition import PARTS, Sets, partition
@@ -78,6 +78,18 @@ def test_lines_get_their_time_last_and_stay_json():
     assert (first["ts"], first["name"], first["args"]) == (1, 'a"\n', {"x": "\u2028"})
     assert second == {"ts": 1.5, "ph": "M", "name": "b", "pid": 1}
     assert timed(lines, None, base_ns=500, first_ns=1501).count(b'"ts":1.001,') == 2
+
+
+def test_hundreds_of_lanes_take_no_longer_a_slice_than_a_few():
+    starts = np.arange(5_000, dtype=np.int64)
+    lane = lanes(starts, starts + 10_000, may_nest=True)
+    assert lane.tolist() == list(range(5_000))  # each crosses all others
+
+
+def test_rows_are_told_by_value():
+    found = {value: rows.tolist() for value, rows in by_value(_array(3, 1, 3, 2, 1))}
+    assert found == {1: [1, 4], 2: [3], 3: [0, 2]}
+    assert not list(by_value(_array()))
 
 
 # -- steps

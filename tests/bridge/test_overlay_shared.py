@@ -94,6 +94,7 @@ def test_offsets_of_clocks_are_taken_off(drawn):
         assert drawn_ns == sorted((own["start_ns"] - base - offset).tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_each_kind_of_trace_reads_back_as_it_was(name, tmp_path):
     path = SHARED / f"{name}.json.gz"

@@ -152,7 +152,7 @@ class _Drawn:
         is_last = instances.part_device[rows] == self._last[number]
         if instances.is_split[number] and is_last.any():
             arrival = int(starts[is_last][0])
-            times = np.maximum(starts, np.minimum(arrival, ends))
+            times = np.maximum(starts, np.minimum(arrival, ends - 1))
             if np.all(times >= arrival):
                 order = np.lexsort((rows, times, ~is_last))
                 return rows[order], times[order]

@@ -7,7 +7,6 @@ so that the bins of a step add up to it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -95,29 +94,15 @@ def samples(
     ``flop`` are by data type; ``moved`` are bytes, and the time of the transfers that moved
     them.
     """
-    lasts = np.maximum(np.diff(bins.edges), 1).tolist()
-    before = covered_before(busy, bins.edges)
-    yield BUSY, [one / last for one, last in zip(np.diff(before).tolist(), lasts, strict=True)]
+    lasts = np.maximum(np.diff(bins.edges), 1)
+    yield BUSY, (np.diff(covered_before(busy, bins.edges)) / lasts).tolist()
     if flop is not None:
         by_dtype = {dtype: shared_out(done, bins.edges) for dtype, done in flop.items()}
-        total = sum(by_dtype.values(), np.zeros(bins.num, np.int64)).tolist()
-        yield (
-            FLOP,
-            [one / (last * _FLOP_PER_TFLOP_NS) for one, last in zip(total, lasts, strict=True)],
-        )
+        total = sum(by_dtype.values(), np.zeros(bins.num, np.int64))
+        yield FLOP, (total / (lasts * _FLOP_PER_TFLOP_NS)).tolist()
         if by_dtype and all(peaks.get(dtype) for dtype in by_dtype):
-            yield HFU, [_hfu(by_dtype, peaks, at, last) for at, last in enumerate(lasts)]
+            needed = sum(flop / peaks[dtype] for dtype, flop in by_dtype.items())
+            yield HFU, (needed * _NS_PER_S / lasts).tolist()
     if moved:
         num_bytes, ns = (shared_out(one, bins.edges).tolist() for one in moved)
         yield LINK, [b / t if t else 0.0 for b, t in zip(num_bytes, ns, strict=True)]
-
-
-def _hfu(by_dtype: Mapping[str, Int64s], peaks: Mapping[str, float], at: int, ns: int) -> float:
-    needed = sum(
-        (
-            Fraction(int(flop[at]) * _NS_PER_S) / Fraction(peaks[dtype])
-            for dtype, flop in by_dtype.items()
-        ),
-        Fraction(0),
-    )
-    return float(needed / ns)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from traceparse.bridge.overlay_job import MERGED, Device, Job, groups
+from traceparse.bridge.overlay_job import MERGED, Device, Job, by_value, groups
 from traceparse.bridge.overlay_lanes import lanes, outside_in
 from traceparse.bridge.overlay_lines import Event, Track, at_once, span
 from traceparse.bridge.overlay_plan import DETAILS_NS, tracks_layer
@@ -54,19 +54,23 @@ def _placed(job: Job, device: Device, table: Rows) -> Events:
     """Find a track for each event of a device: its stream's, or where it overlaps another."""
     names = table.texts("device", np.arange(table.num))
     rows = np.flatnonzero(np.array([name == device.name for name in names], np.bool_))
-    streams = table.labels("stream", rows, "stream")
     own_starts, own_ends = table.times("start_ns")[rows], table.times("end_ns")[rows]
     starts, ends = (job.aligned(device.place, one) for one in (own_starts, own_ends))
+    labels: dict[str, int] = {}
+    streams = [
+        labels.setdefault(label, len(labels))
+        for label in table.labels("stream", rows, "stream")
+    ]
+    rows_of = dict(by_value(np.array(streams, np.int64)))
     order, tids = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for stream in sorted(set(streams), key=lambda one: (len(one), one)):
-        mine = np.flatnonzero(np.array([one == stream for one in streams], np.bool_))
+    for label in sorted(labels, key=lambda one: (len(one), one)):
+        mine = rows_of[labels[label]]
         mine = mine[outside_in(starts[mine], ends[mine])]
-        lane = lanes(starts[mine], ends[mine], may_nest=False)
-        for number in range(int(lane.max(initial=0)) + 1):
+        for number, own in by_value(lanes(starts[mine], ends[mine], may_nest=False)):
             suffix = f" ({number + 1})" if number else ""
-            track = job.names.thread(device.pid, (stream or "no stream") + suffix)
-            order.append(mine[lane == number])
-            tids.append(np.full(order[-1].size, track.tid))
+            track = job.names.thread(device.pid, (label or "no stream") + suffix)
+            order.append(mine[own])
+            tids.append(np.full(own.size, track.tid))
     at = np.concatenate(order)
     return Events(
         rows[at],
@@ -89,8 +93,7 @@ class _Streams:
 
     def draw(self) -> None:
         """Draw each event."""
-        for place in np.unique(self._places).tolist():
-            at = np.flatnonzero(self._places == place)
+        for place, at in by_value(self._places):
             for some in at_once(at.size):
                 self._put(0, place, at[some], self._each)
 
@@ -105,8 +108,7 @@ class _Streams:
         tracks = events.tids * (len(self._job.steps.numbers) + 2) + self._places
         firsts = groups(events.starts, events.ends, tracks, DETAILS_NS[detail], kept)
         lasts = np.append(firsts[1:], events.starts.size)
-        for place in np.unique(self._places).tolist():
-            mine = np.flatnonzero(self._places[firsts] == place)
+        for place, mine in by_value(self._places[firsts]):
             self._put(
                 detail,
                 place,

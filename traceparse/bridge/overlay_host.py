@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceparse.bridge.overlay_device import Events
-from traceparse.bridge.overlay_job import Device, Drawn, Job
+from traceparse.bridge.overlay_job import Device, Drawn, Job, by_value
 from traceparse.bridge.overlay_lanes import lanes, outside_in
 from traceparse.bridge.overlay_lines import Event, Track, at_once, span
 from traceparse.bridge.overlay_plan import FLOWS, LAUNCHES, OPERATORS, PYTHON, host_layer
@@ -78,9 +78,10 @@ def draw_host(
     for lane in used:
         tids[lane] = job.names.thread(rank.host_pid, host.labels[lane]).tid
     own = tids[host.lanes]
+    amounts = host.amounts
     for most in (LAUNCHES, OPERATORS, PYTHON):
-        for place in np.unique(host.places).tolist():
-            at = np.flatnonzero((host.places == place) & (host.amounts <= most))
+        for place, every in by_value(host.places):
+            at = every[amounts[every] <= most]
             for some in at_once(at.size):
                 if job.plan.wants(host_layer(most), place, place):
                     events = _events(host, at[some], rank.host_pid, own, ids)
@@ -163,9 +164,9 @@ def _lanes(
     process = rank.devices[0].part.digest.process
     found = np.zeros(columns["start"].size, np.int64)
     labels: list[str] = []
-    for number, (pid, tid) in enumerate(threads):
-        rows = np.flatnonzero(columns["thread"] == number)
-        rows = rows[outside_in(columns["start"][rows], columns["end"][rows])]
+    for number, every in by_value(columns["thread"]):
+        pid, tid = threads[number]
+        rows = every[outside_in(columns["start"][every], columns["end"][every])]
         lane = lanes(columns["start"][rows], columns["end"][rows], may_nest=True)
         found[rows] = lane + len(labels)
         label = f"thread {tid}" if pid == process else f"{pid} {tid}"

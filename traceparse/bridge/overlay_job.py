@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from traceparse.intervals import Int64s
 from traceparse.run import Assembled, DeviceReport
 from traceparse.run.measure import Part
 
-__all__ = ["MERGED", "Device", "Drawn", "Job", "groups", "in_runs", "known"]
+__all__ = ["MERGED", "Device", "Drawn", "Job", "by_value", "groups", "in_runs", "known"]
 
 MERGED: Final = "merged"  # the category of what was put together
 
@@ -93,8 +94,15 @@ class Job:
 def in_runs(values: Int64s) -> Iterator[tuple[slice, int]]:
     """Yield the rows of each run of equal values."""
     edges = np.flatnonzero(np.diff(values, prepend=values[:1] - 1)).tolist()
-    for first, last in zip(edges, [*edges[1:], values.size], strict=True):
+    for first, last in pairwise([*edges, values.size]):
         yield slice(first, last), int(values[first])
+
+
+def by_value(values: Int64s) -> Iterator[tuple[int, Int64s]]:
+    """Yield each value, in order, with the rows that have it."""
+    order = np.argsort(values, kind="stable")
+    for rows, value in in_runs(values[order]):
+        yield value, order[rows]
 
 
 def groups(

@@ -13,6 +13,9 @@ from traceparse.intervals import Int64s
 __all__ = ["lanes", "outside_in"]
 
 
+_MOST_TRIED = 64
+
+
 def outside_in(starts: Int64s, ends: Int64s) -> Int64s:
     """Return rows in order of start, of equal starts the longest first."""
     return np.lexsort((-ends, starts))
@@ -34,8 +37,12 @@ def lanes(starts: Int64s, ends: Int64s, *, may_nest: bool) -> Int64s:
 
 
 def _lane(open_ends: list[list[int]], start: int, end: int, *, may_nest: bool) -> int:
-    """Find the first lane that has room, and take it; ``open_ends`` are stacks, a lane each."""
-    for lane, stack in enumerate(open_ends):
+    """Find a lane that has room, and take it; ``open_ends`` are stacks, a lane each.
+
+    Where there are more than people look at, only the last ones are tried.
+    """
+    for lane in range(max(0, len(open_ends) - _MOST_TRIED), len(open_ends)):
+        stack = open_ends[lane]
         while stack and stack[-1] <= start:
             stack.pop()
         if not stack or (may_nest and end <= stack[-1]):
