@@ -14,7 +14,8 @@ from traceparse.bridge.overlay_lines import Event, Names, Track
 from traceparse.bridge.overlay_plan import NAMES, Plan
 from traceparse.bridge.overlay_steps import Marked, StepPlaces, Window
 from traceparse.intervals import Int64s
-from traceparse.run import Assembled, DeviceReport
+from traceparse.run import DeviceReport
+from traceparse.run.assemble import Assembled
 from traceparse.run.measure import Part
 
 __all__ = ["MERGED", "Device", "Drawn", "Job", "by_value", "groups", "in_runs", "known"]

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traceparse.cli import options
+from traceparse.cli.amounts import parse_bytes, parse_ranks
 from traceparse.cli.phases import working
 from traceparse.cli.progress import shown_progress
 from traceparse.cli.reading import Cache, Debug, Jobs, NoCache, Quiet, Strict, reading
-from traceparse.cli.words import parse_bytes, parse_ranks, parse_steps
+from traceparse.cli.words import parse_steps
 
 if TYPE_CHECKING:
     from traceparse.bridge.overlay import Overlay

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,13 +12,9 @@ from traceparse.errors import UsageError
 if TYPE_CHECKING:
     from traceparse.work import Accelerator
 
-__all__ = ["one_accelerator", "one_of", "parse_bytes", "parse_ranks", "parse_steps"]
+__all__ = ["one_accelerator", "one_of", "parse_steps"]
 
 _Word = TypeVar("_Word", bound=str)
-_BYTES = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([KMG]?)B?\s*", re.IGNORECASE)
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
-_RANKS = re.compile(r"\s*([0-9]{1,7})(?:\s*-\s*([0-9]{1,7}))?\s*")
-_MOST_RANKS = 1 << 20  # more than anybody has
 
 
 def parse_steps(text: str) -> range:
@@ -40,40 +35,6 @@ def parse_steps(text: str) -> range:
             f"--steps {text!r}: the range ends before it starts; write {last}-{first}"
         )
     return range(first, last + 1)
-
-
-def parse_ranks(text: str) -> list[int]:
-    """Read ranks and ranges of them, ``0,1,8-15``.
-
-    Raises
-    ------
-    UsageError
-        The text is none, or names more ranks than anybody has.
-    """
-    found: set[int] = set()
-    for part in text.split(","):
-        match = _RANKS.fullmatch(part)
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if last < first or last >= _MOST_RANKS:
-            raise UsageError(
-                f"--ranks {text!r}: give ranks or ranges of them, such as 0,1,8-15"
-            )
-        found.update(range(first, last + 1))
-    return sorted(found)
-
-
-def parse_bytes(option: str, text: str) -> int:
-    """Read a size in decimal units: ``200MB``, ``1.5 GB``, ``4000``.
-
-    Raises
-    ------
-    UsageError
-        The text is none.
-    """
-    match = _BYTES.fullmatch(text)
-    if match is None:
-        raise UsageError(f"{option} {text!r}: give a size, such as 200MB")
-    return int(Decimal(match[1]) * _UNITS[match[2].upper()])
 
 
 def one_of(option: str, text: str, words: Sequence[_Word]) -> _Word:

@@ -20,7 +20,9 @@ from traceparse.errors import (
 )
 from traceparse.ingest import RankTrace, engine, find, is_built, path_text, read_traces
 from traceparse.rank import RankDigest, digest, public_tables
-from traceparse.run import Asked, Assembled, Report, Run, ask, assembled, gather
+from traceparse.run import Asked, Report, Run, ask, gather
+from traceparse.run.assemble import Assembled, assembled
+from traceparse.run.instances_table import instances_table
 
 __all__ = ["REFUSED", "Explored", "analyze", "explore", "read"]
 
@@ -248,7 +250,8 @@ def read(
         except InputError as error:
             outcomes.append(error)
     job = assembled(_digests(outcomes), notes=_failures(files, outcomes))
-    return gather([public_tables(trace) for trace in traces], job)
+    tables = [public_tables(trace) for trace in traces]
+    return gather([*tables, {"instances": instances_table(job.together)}], job.report)
 
 
 def _find(paths: str | Path | Sequence[str | Path], rank: int | None) -> list[Path]:

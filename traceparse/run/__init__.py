@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traceparse.run.asked import Asked, ask
-from traceparse.run.assemble import Assembled, assemble, assembled
+from traceparse.run.assemble import assemble
 from traceparse.run.report import (
     DeviceReport,
     Report,
@@ -18,7 +18,6 @@ from traceparse.run.scaling import MODES, ScaledRun, Scaling, require_runs, scal
 __all__ = [
     "MODES",
     "Asked",
-    "Assembled",
     "DeviceReport",
     "Report",
     "Run",
@@ -29,7 +28,6 @@ __all__ = [
     "Summary",
     "ask",
     "assemble",
-    "assembled",
     "gather",
     "require_runs",
     "scaling_of",

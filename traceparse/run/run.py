@@ -11,8 +11,6 @@ import pyarrow as pa
 from traceparse.errors import Note
 from traceparse.ingest import FileHealth
 from traceparse.rank import Times
-from traceparse.run.assemble import Assembled
-from traceparse.run.instances_table import instances_table
 from traceparse.run.report import Report
 from traceparse.tables import TABLES, ArrowTable, schema_of
 
@@ -41,9 +39,8 @@ class Run:
         return self.report.notes
 
 
-def gather(parts: Sequence[Mapping[str, ArrowTable]], found: Assembled) -> Run:
+def gather(parts: Sequence[Mapping[str, ArrowTable]], report: Report) -> Run:
     """Put the tables of all ranks under one another, and the report's own beside them."""
-    report = found.report
     tables = {
         name: pa.concat_tables(
             [part[name] for part in parts if name in part]
@@ -51,7 +48,6 @@ def gather(parts: Sequence[Mapping[str, ArrowTable]], found: Assembled) -> Run:
         for name in TABLES
         if any(name in part for part in parts)
     }
-    tables["instances"] = instances_table(found.together)
     tables["steps"] = _rows("steps", _steps(report))
     tables["files"] = _rows("files", [_file(health) for health in report.files])
     tables["notes"] = _rows("notes", [asdict(note) for note in report.notes])
