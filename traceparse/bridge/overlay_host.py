@@ -79,15 +79,16 @@ def draw_host(
         tids[lane] = job.names.thread(rank.host_pid, host.labels[lane]).tid
     own = tids[host.lanes]
     amounts = host.amounts
-    for most in (LAUNCHES, OPERATORS, PYTHON):
-        for place, every in by_value(host.places):
-            at = every[amounts[every] <= most]
-            for some in at_once(at.size):
+    for place, every in by_value(host.places):
+        window = Window(place, place)
+        for some in at_once(every.size):
+            at = every[some]
+            events = _events(host, at, rank.host_pid, own, ids)
+            for most in (LAUNCHES, OPERATORS, PYTHON):
                 if job.plan.wants(host_layer(most), place, place):
-                    events = _events(host, at[some], rank.host_pid, own, ids)
-                    job.plan.put(
-                        host_layer(most), events, host.starts[at[some]], Window(place, place)
-                    )
+                    kept = np.flatnonzero(amounts[at] <= most)
+                    drawn = [events[row] for row in kept.tolist()]
+                    job.plan.put(host_layer(most), drawn, host.starts[at[kept]], window)
     return host, own
 
 

@@ -75,6 +75,9 @@ def _part_of(slices: Slices, first: int, last: int) -> tuple[str, str]:
 
 def _part_args(slices: Slices, first: int, last: int) -> Mapping[str, Any]:
     """Say how long each part was on the device's own clock; these add up to the report's."""
+    if last - first == 1:
+        part = PARTS[slices.parts[first]]
+        return {f"{part} ns": int(slices.ends[first] - slices.starts[first])}
     lasts = slices.ends[first:last] - slices.starts[first:last]
     sums = np.zeros(len(PARTS), np.int64)
     np.add.at(sums, slices.parts[first:last], lasts)
