@@ -12,6 +12,7 @@ from traceparse.cli.analyze import analyze
 from traceparse.cli.capture import capture
 from traceparse.cli.demo import demo
 from traceparse.cli.mfu import mfu
+from traceparse.cli.overlay import overlay
 from traceparse.cli.scaling import scaling
 from traceparse.cli.schema import schema
 
@@ -49,6 +50,7 @@ app.command()(analyze)
 app.command(context_settings={"allow_interspersed_args": False})(capture)
 app.command()(demo)
 app.command()(scaling)
+app.command()(overlay)
 app.command()(mfu)
 app.command()(accelerators)
 app.command()(schema)

@@ -12,14 +12,25 @@ if TYPE_CHECKING:
     from traceparse.engine.between import scaling
     from traceparse.engine.early import default_folder, readers_ready
     from traceparse.engine.local import Progress
-    from traceparse.engine.pipeline import analyze, read
+    from traceparse.engine.pipeline import Explored, analyze, explore, read
 
-__all__ = ["Progress", "analyze", "default_folder", "read", "readers_ready", "scaling"]
+__all__ = [
+    "Explored",
+    "Progress",
+    "analyze",
+    "default_folder",
+    "explore",
+    "read",
+    "readers_ready",
+    "scaling",
+]
 
 _HOME = {
+    "Explored": "traceparse.engine.pipeline",
     "Progress": "traceparse.engine.local",
     "analyze": "traceparse.engine.pipeline",
     "default_folder": "traceparse.engine.early",
+    "explore": "traceparse.engine.pipeline",
     "readers_ready": "traceparse.engine.early",
     "read": "traceparse.engine.pipeline",
     "scaling": "traceparse.engine.between",

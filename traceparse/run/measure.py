@@ -21,7 +21,7 @@ from traceparse.run.peaks import PeakFinder, Peaks, about_ceiling, accelerator_o
 from traceparse.run.report import DeviceReport, StepReport
 from traceparse.run.roofline import rows_of
 from traceparse.run.scaling_loss import scaling_loss
-from traceparse.run.stragglers import stragglers
+from traceparse.run.stragglers import Straggler, stragglers
 from traceparse.run.tally import Split, Tally, add_up, tally_of
 from traceparse.run.unknowns import about_attribution, about_model, about_use
 from traceparse.run.utilization import Use, reference_dtype
@@ -46,7 +46,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The fields of the report that follow from work and peaks."""
+    """The fields of the report that follow from work and peaks.
+
+    ``peaks`` are those of each part; ``stragglers`` are what their findings were made of.
+    """
 
     accelerator: Mapping[str, Any] | None
     reference_dtype: str | None
@@ -64,6 +67,8 @@ class Measured:
     bands: Mapping[str, Mapping[str, Any]]
     host: Mapping[str, int] | None
     notes: tuple[Note, ...]
+    peaks: tuple[Peaks, ...]
+    stragglers: tuple[Straggler, ...]
 
 
 def measure(
@@ -111,6 +116,8 @@ def measure(
             for place in places
         ),
         notes=(*job.notes(use, about_kinds), *again.notes),
+        peaks=tuple(job.peaks),
+        stragglers=tuple(again.stragglers),
     )
 
 
