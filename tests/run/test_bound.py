@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.run.findings.conftest import Seen
+from tools.findings_cases import Scene
+from tools.findings_table import report_of
+from tools.simulate_findings import Training
 from traceparse.run.bound import Bound, bound_of
 
 NOBODY = Bound(None, None)
@@ -74,3 +77,21 @@ def test_where_copies_take_most_none_of_the_four_does(seen):
 
 def test_no_time_is_bound_by_nothing(seen):
     assert bound_of(seen.view(compute=0)) == NOBODY
+
+
+@pytest.mark.parametrize(
+    ("training", "by"),
+    [
+        pytest.param(Training(), "compute", id="compute"),
+        pytest.param(Training(num_pointwise=12), "memory", id="memory"),
+        pytest.param(
+            Training(is_overlapped=False, reduced=1 << 28), "communication", id="communication"
+        ),
+        pytest.param(Training(load_ns=4_000_000, num_syncs=1), "host", id="host"),
+    ],
+)
+def test_the_verdict_on_a_job_names_what_it_was_made_to_wait_for(training, by):
+    summary = report_of(Scene(by, training))["summary"]
+    assert summary["bound"]["by"] == by
+    assert 0.5 < summary["bound"]["ratio"] < 1
+    assert summary["verdict"].startswith(f"{by.capitalize()}-bound: ")
