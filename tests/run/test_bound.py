@@ -66,6 +66,12 @@ def test_kernels_that_nobody_knows_may_be_either(seen):
     assert bound_of(seen.view(counted_ns=400, **fields)) == NOBODY
 
 
+def test_what_a_host_does_besides_products_may_be_anything(seen):
+    fields = {"compute": 1_000, "roofline": [product(seen, "compute")], "is_host": True}
+    assert bound_of(seen.view(counted_ns=600, **fields)) == Bound("compute", 0.6)
+    assert bound_of(seen.view(counted_ns=400, **fields)) == NOBODY
+
+
 def test_without_shapes_communication_can_be_named_and_kernels_cannot(seen):
     assert bound_of(seen.view(compute=400, comm=600)) == Bound("communication", 0.6)
     assert bound_of(seen.view(compute=600, comm=400)) == NOBODY

@@ -65,9 +65,9 @@ def synchronizing_calls(view: View) -> Iterator[Finding]:
             "devices idle for {} of the {} that calls which wait for them took",
             *counted,
         ],
-        advice='find them with torch.cuda.set_sync_debug_mode("warn"): .item(), .cpu(), .tolist(), '
-        "nonzero, printing a loss, torch.cuda.synchronize; log every N steps, copy with "
-        "non_blocking=True, and unset CUDA_LAUNCH_BLOCKING",
+        advice='find them with torch.cuda.set_sync_debug_mode("warn"): .item(), .cpu(), '
+        ".tolist(), nonzero, printing a loss, torch.cuda.synchronize; log every N steps, copy "
+        "with non_blocking=True, and unset CUDA_LAUNCH_BLOCKING",
     )
 
 
