@@ -230,8 +230,8 @@ def _by_exposure(rows: Sequence[Row]) -> list[Row]:
 def _named(row: Row) -> str:
     group = f" in group {row['process_group']}" if row["process_group"] is not None else ""
     ranks = row["ranks"]
-    who = f"among ranks {rank_ranges(ranks)}" if len(ranks) > 1 else "of one rank that is known"
-    return f"{row['collective']}{group} {who}"
+    who = f" among ranks {rank_ranges(ranks)}" if len(ranks) > 1 else ""
+    return f"{row['collective']}{group}{who}"
 
 
 def _family(rows: Sequence[Row]) -> str:
