@@ -46,7 +46,7 @@ def data_loader(view: View) -> Iterator[Finding]:
         "data_loader",
         title="the data loader lets devices wait for {} of the {}",
         evidence=["devices idle for {} of the {} while the host is in the data loader"],
-        advice="DataLoader(num_workers=...) above 0 and up to the cores that each rank has, "
+        advice="give DataLoader num_workers=... above 0, up to the cores that each rank has, "
         "persistent_workers=True, prefetch_factor=4, pin_memory=True; decode and tokenize "
         "ahead of training",
     )
