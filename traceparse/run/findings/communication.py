@@ -53,7 +53,8 @@ _BY_FAMILY: Final = {
     ),
     "peers": (
         "start a micro-batch's receive before the one before is done "
-        "(batch_isend_irecv; Megatron: overlap_p2p_comm), with more micro-batches or an interleaved schedule"
+        "(batch_isend_irecv; Megatron: overlap_p2p_comm), with more micro-batches or an "
+        "interleaved schedule"
     ),
     "other": (
         "issue it earlier, with async_op=True, and wait for it only where its result is needed"
