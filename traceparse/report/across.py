@@ -31,6 +31,7 @@ __all__ = [
     "is_split",
     "last_in",
     "link_line",
+    "link_of",
     "loss_lines",
     "rows_of",
     "waited_for",
@@ -143,12 +144,20 @@ def loss_lines(report: Report) -> Iterator[str]:
     yield f"Parallel efficiency {format_ratio(loss['parallel_efficiency'])} = {factors}"
 
 
-def link_line(report: Report) -> str | None:
-    """Say what bandwidths compare with, if a table has the accelerator's link."""
+def link_of(report: Report) -> tuple[str, float] | None:
+    """Return what joins the devices, and its bytes/s in each direction, if a table has it."""
     used = report.run.accelerator or {}
     link = next((entry.link for entry in accelerators() if entry.id == used.get("id")), None)
     rate = link.gb_per_s_per_direction if link else None
     if link is None or rate is None:
+        return None
+    return f"{link.kind} of {used['id']}", rate * 1e9
+
+
+def link_line(report: Report) -> str | None:
+    """Say what bandwidths compare with, if a table has the accelerator's link."""
+    link = link_of(report)
+    if link is None:
         return None
     fastest = max(
         (
@@ -160,9 +169,10 @@ def link_line(report: Report) -> str | None:
     )
     if not fastest:
         return None
-    share = fastest / rate / 1e9
+    name, rate = link
+    share = fastest / rate
     text = (
-        f"{link.kind} of {used['id']} has {rate:,g} GB/s in each direction, the fastest busbw "
+        f"{name} has {rate / 1e9:,g} GB/s in each direction, the fastest busbw "
         f"is {format_ratio(share)} of that"
     )
     if share > 1:
