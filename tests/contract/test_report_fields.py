@@ -48,6 +48,23 @@ def test_run(report):
     }
 
 
+def test_summary(report):
+    summary = report["summary"]
+    assert set(summary) == {
+        *("verdict", "detail", "bound", "basis", "num_device_steps", "times"),
+        *("compute_ratio", "exposed_comm_ratio", "exposed_copy_ratio", "idle_ratio"),
+        "communication_ns",
+    }
+    assert set(summary["bound"]) == {"by", "ratio"}
+
+
+def test_bands(report):
+    """Of a declared model that no H100 can do, and no communication to judge."""
+    (band,) = report["bands"].values()
+    assert set(band) == {"value", "band", "limits", "source"}
+    assert report["bands"]["mfu"]["value"] == report["utilization"]["mfu"]
+
+
 def test_facts(make, three_kernels, report):
     """Null where nothing was recorded; else every fact is there, null where it was not."""
     assert report["run"]["facts"] is None
