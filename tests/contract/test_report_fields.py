@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.run.conftest import Maker, three_kernels
+from traceparse.rank import KernelWork
 from traceparse.report import json_text
 
 TIMES = {
@@ -102,8 +103,21 @@ def test_roofline(report):
         {
             *("op", "shapes", "dtype", "count", "time_ns", "flop", "bytes", "flop_per_s"),
             *("bytes_per_s", "bound", "roof_ratio", "lost_ns", "recompute_count"),
+            "recompute_time_ns",
         }
     ]
+
+
+def test_top_kernels(make, three_kernels):
+    kernels = (
+        KernelWork("gemm", "aten::mm", "2x2", "compute", is_counted=True, count=1, time_ns=5),
+    )
+    made = make.report(replace(three_kernels, kernels=kernels))
+    (row,) = json.loads(json_text.render(made))["top_kernels"]
+    assert set(row) == {
+        *("name", "op", "shapes", "kind", "is_counted", "count", "time_ns", "ratio"),
+        "least_bytes",
+    }
 
 
 def test_findings(report):
@@ -113,7 +127,8 @@ def test_findings(report):
             *("code", "severity", "title", "evidence", "advice", "lost_ratio", "lost_usd"),
         }
         assert finding["severity"] in {"error", "warning", "info"}
-        assert (finding["lost_ratio"], finding["lost_usd"]) == (None, None)
+        lost, usd = finding["lost_ratio"], report["cost"]["usd_per_step"]
+        assert finding["lost_usd"] == (None if lost is None else lost * usd)
 
 
 def test_cost(report):
