@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from traceparse.errors import Note
-from traceparse.report import terminal
+from traceparse.report import screen, terminal
 from traceparse.run import Report
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -78,12 +78,13 @@ def test_no_number_is_cut_at_any_width(report, width, terminal_output):
 
 @pytest.mark.parametrize("width", [70, 80, 100, 140])
 def test_a_terminal_is_never_overrun(report, hostile, make, width):
-    for drawing in (terminal.render, terminal.render_notes):
+    for drawing in (terminal.render, terminal.render_notes, screen.render):
         for one in (report, make.fleet(40)):
             printed = drawn(drawing, one, width, force_terminal=True).splitlines()
             assert all(cell_len(line) <= width for line in printed)
-    printed = drawn(terminal.render, hostile, 100, force_terminal=True).splitlines()
-    assert all(cell_len(line) <= 100 for line in printed)
+    for drawing in (terminal.render, screen.render):
+        printed = drawn(drawing, hostile, 100, force_terminal=True).splitlines()
+        assert all(cell_len(line) <= 100 for line in printed)
 
 
 def test_narrow_terminals_get_percent_only(report):
@@ -108,11 +109,12 @@ def test_bars_are_as_long_as_their_room_and_add_up(report):
     assert any(line.endswith("█" * 29 + "▓" * 3) for line in widest)
 
 
-def test_no_color_leaves_the_text_alone(report, monkeypatch):
+@pytest.mark.parametrize("draw", [terminal.render, screen.render], ids=["whole", "screen"])
+def test_no_color_leaves_the_text_alone(draw, report, monkeypatch):
     colored, plain = io.StringIO(), io.StringIO()
-    terminal.render(report, Console(file=colored, width=100, force_terminal=True))
+    draw(report, Console(file=colored, width=100, force_terminal=True))
     monkeypatch.setenv("NO_COLOR", "1")
-    terminal.render(report, Console(file=plain, width=100, force_terminal=True))
+    draw(report, Console(file=plain, width=100, force_terminal=True))
     assert "\x1b[94m" in colored.getvalue()
     assert "\x1b[94m" not in plain.getvalue()
     assert SGR.sub("", plain.getvalue()) == SGR.sub("", colored.getvalue())
@@ -129,7 +131,11 @@ def test_an_output_that_knows_ascii_only_gets_ascii(hostile):
     assert "   4     -        -  no device work" in text
 
 
-@pytest.mark.parametrize("draw", [terminal.render, terminal.render_notes])
+@pytest.mark.parametrize(
+    "draw",
+    [terminal.render, terminal.render_notes, screen.render],
+    ids=["whole", "notes", "screen"],
+)
 @pytest.mark.parametrize("terminal_output", [True, False])
 def test_hostile_names_are_only_text(draw, hostile, terminal_output):
     text = drawn(draw, hostile, 400, force_terminal=terminal_output)

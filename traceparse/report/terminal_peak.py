@@ -28,7 +28,7 @@ from traceparse.report.words import Term
 from traceparse.run import DeviceReport, Report
 from traceparse.units import UNKNOWN, format_number_of, format_ratio, format_tflop
 
-__all__ = ["render_findings", "render_peak"]
+__all__ = ["print_shares", "render_findings", "render_peak"]
 
 _TITLE = "Where 100% of the peak goes"
 _MAX_ROWS = 8
@@ -68,7 +68,7 @@ def render_peak(report: Report, console: Console) -> None:
         if waterfall is None:
             say(console, f"no waterfall: {why_unknown(report)}", "dim")
         else:
-            _print_waterfall(waterfall, console)
+            print_shares(waterfall, console)
         _print_ranks(report.devices, console)
     render_findings(report, console, "warning", "info")
     _print_operators(report.roofline or (), console)
@@ -78,7 +78,8 @@ def render_peak(report: Report, console: Console) -> None:
         say(console, line, lead="" if number else "Cost ", lead_style="bold")
 
 
-def _print_waterfall(waterfall: Sequence[Mapping[str, Any]], console: Console) -> None:
+def print_shares(waterfall: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print each share of a whole in percent, and as a bar where there is room."""
     terms = [(term, ratio_of(waterfall, term) or 0.0) for term in terms_of(waterfall)]
     texts = [format_ratio(ratio) for _, ratio in terms]
     widths = max(len(term.name) for term, _ in terms), max(map(len, texts))

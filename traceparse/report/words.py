@@ -68,6 +68,7 @@ class Term:
 _TERMS: Final = {
     term.key: term
     for term in (
+        Term("compute", "compute", "compute", "█", "bright_blue"),
         Term("idle", "idle", "idle", "░", "dim"),
         Term("exposed_copy", "exposed copy", "copy", "▒", "magenta"),
         Term("exposed_comm", "exposed comm", "comm", "▓", "yellow"),
