@@ -84,6 +84,7 @@ class Table:
     rows: Sequence[Sequence[Cell | Words | Picture]]
     left: int = 0
     what: str = "row"
+    is_sortable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from traceparse.run import Report
 __all__ = ["Flag", "linked", "named_ranks", "sentence", "stragglers_of"]
 
 _RANK = re.compile(r"\brank (\d{1,7})\b", re.ASCII)
+_SPECIAL = re.compile(r"\brank (?P<rank>\d{1,7})\b|`(?P<code>[^`]{1,200})`", re.ASCII)
 _LIMIT = 4_000
 
 
@@ -43,24 +44,33 @@ def named_ranks(report: Report) -> list[int]:
 
 
 def linked(text: str, anchors: Collection[str]) -> Markup:
-    """Return a text for the page in which ``rank 3`` leads to its section, if there is one."""
+    """Return a text for the page: ``rank 3`` leads to its section, if there is one.
+
+    What stands between backticks is set as code.
+    """
     shown = visible(text, _LIMIT)
     pieces, end = [], 0
-    for match in _RANK.finditer(shown):
-        if f"rank-{match[1]}" in anchors:
-            pieces += [escape(shown[end : match.start()]), _link(match[1])]
+    for match in _SPECIAL.finditer(shown):
+        piece = _special(match, anchors)
+        if piece is not None:
+            pieces += [escape(shown[end : match.start()]), piece]
             end = match.end()
     return Markup("").join([*pieces, escape(shown[end:])])
+
+
+def _special(match: re.Match[str], anchors: Collection[str]) -> Markup | None:
+    rank, code = match["rank"], match["code"]
+    if code is not None:
+        return Markup("<code>{}</code>").format(code)
+    if f"rank-{rank}" in anchors:
+        return Markup('<a href="#rank-{0}">rank {0}</a>').format(rank)
+    return None
 
 
 def sentence(text: str, anchors: Collection[str]) -> Markup:
     """Return a text as :func:`linked`, with a capital first and an end."""
     told = text[:1].upper() + text[1:]
     return linked(told if told.endswith((".", "?", "!")) else f"{told}.", anchors)
-
-
-def _link(rank: str) -> Markup:
-    return Markup('<a href="#rank-{0}">rank {0}</a>').format(rank)
 
 
 def _ranks_in(text: str) -> list[int]:

@@ -19,7 +19,6 @@ from traceparse.report.page_ranks import RankSection, rank_sections, spread_tabl
 from traceparse.report.page_steps import StepMap, step_map, step_table
 from traceparse.report.page_top import (
     Finding,
-    bound_text,
     figures_of,
     findings_of,
     part_figures,
@@ -45,7 +44,6 @@ class Page:
     """Everything on the page, from top to bottom."""
 
     verdict: str
-    bound: str
     basis: str
     total: Bar
     parts: Sequence[tuple[str, str, Cell, Cell]]
@@ -107,14 +105,13 @@ class Page:
 def page_of(report: Report) -> Page:
     """Lay out a report: choose the rows there is room for, turn numbers into text and bars."""
     plain = report.to_dict()
-    bands: Mapping[str, Any] | None = plain.get("bands")
+    bands = report.bands
     picked = _picked(report)
     times = report.summary.times
     hosts = {n: device.get("host") for n, device in enumerate(plain["devices"])}
     scale = Scale(times.span_ns, ms_decimals(largest_span(report.devices)))
     return Page(
         verdict=report.summary.verdict,
-        bound=bound_text(plain["summary"].get("bound")),
         basis=_basis(report),
         total=bar_of(
             times,
@@ -134,7 +131,7 @@ def page_of(report: Report) -> Page:
         what_if=what_if_table(report),
         collectives=collective_table(report),
         operators=operator_table(report),
-        kernels=kernel_table(plain.get("top_kernels")),
+        kernels=kernel_table(report.top_kernels),
         host=host_of(plain.get("host")),
         copies=copy_table(plain.get("copies")),
         spread=spread_table(report, scale),

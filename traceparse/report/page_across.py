@@ -238,13 +238,11 @@ def collective_table(report: Report) -> Table | None:
     found = report.collectives or ()
     if not found:
         return None
-    link = link_of(report)
+    link = link_of(report) if link_line(report) else None
     shown = rows_of(found, _MAX_COLLECTIVES)
     columns = [
         Column("collective", "", "text"),
-        Column("group", "", "text"),
         Column("ranks", "", "text"),
-        Column("dtype", "", "text"),
         Column("size"),
         Column("count", "instance"),
         Column("transfer, ms", "transfer"),
@@ -263,10 +261,8 @@ def collective_table(report: Report) -> Table | None:
         share = [_share_of(busbw, link[1])] if link else []
         rows.append(
             [
-                Words(text.collective),
-                Words(text.group),
-                Words(text.members),
-                Words(text.dtype),
+                Words(text.collective, text.dtype),
+                Words(text.members, f"group {text.group}"),
                 Cell(text.size, row["message_bytes"], f"{path}.message_bytes"),
                 count(row["count"], f"{path}.count"),
                 Cell(text.transfer, row["transfer_ns"], f"{path}.transfer_ns"),

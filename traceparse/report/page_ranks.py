@@ -113,7 +113,7 @@ def spread_table(report: Report, scale: Scale) -> Table | None:
     columns = [Column("of the window, ms", "", "text")]
     for word in _QUANTILES:
         columns += [Column(word), Column("of", "", "text")]
-    return Table("spread", "How far ranks are apart", columns, rows)
+    return Table("spread", "How far ranks are apart", columns, rows, is_sortable=False)
 
 
 def _whose(device: DeviceReport) -> Words:

@@ -12,14 +12,7 @@ from traceparse.report.words import PARTS, SOURCES
 from traceparse.run import Report
 from traceparse.units import ms_decimals
 
-__all__ = ["Finding", "bound_text", "figures_of", "findings_of", "part_figures"]
-
-_BOUND = {
-    "compute": "Compute-bound",
-    "memory": "Memory-bound",
-    "communication": "Communication-bound",
-    "host": "Host-bound",
-}
+__all__ = ["Finding", "figures_of", "findings_of", "part_figures"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +46,6 @@ def findings_of(report: Report) -> list[Finding]:
             )
         )
     return found
-
-
-def bound_text(bound: Mapping[str, Any] | None) -> str:
-    """Say what bounds the job and by which share of its device-steps; nothing if unknown."""
-    if not bound or bound["by"] is None:
-        return ""
-    name = _BOUND.get(bound["by"], str(bound["by"]))
-    share = bound["ratio"]
-    return name if share is None else f"{name}: {ratio(share).text} of the device-steps"
 
 
 def figures_of(report: Report, bands: Mapping[str, Any] | None) -> list[Figure]:
