@@ -10,15 +10,17 @@ from traceparse.run.report import (
     RunInfo,
     StepReport,
     Summary,
-    write_whole,
 )
 from traceparse.run.run import Run, gather
+from traceparse.run.saving import FORMATS, Rendered, formats, write_whole
 from traceparse.run.scaling import MODES, ScaledRun, Scaling, require_runs, scaling_of
 
 __all__ = [
+    "FORMATS",
     "MODES",
     "Asked",
     "DeviceReport",
+    "Rendered",
     "Report",
     "Run",
     "RunInfo",
@@ -28,6 +30,7 @@ __all__ = [
     "Summary",
     "ask",
     "assemble",
+    "formats",
     "gather",
     "require_runs",
     "scaling_of",

@@ -12,12 +12,12 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from traceparse.errors import MissingExtraError, Note
+from traceparse.errors import Note
 from traceparse.ingest import FileHealth
 from traceparse.rank import KernelCounts, Times
-from traceparse.whole import whole
+from traceparse.run.saving import FORMATS, save, shown_as_html
 
-__all__ = ["DeviceReport", "Report", "RunInfo", "StepReport", "Summary", "write_whole"]
+__all__ = ["DeviceReport", "Report", "RunInfo", "StepReport", "Summary"]
 
 SCHEMA_VERSION = 1
 
@@ -139,39 +139,23 @@ class Report:
         plain.update(_plain(self))
         return plain
 
-    def save(
-        self, directory: str | Path, *, formats: Sequence[str] = ("json", "html")
-    ) -> list[Path]:
-        """Write ``report.<format>`` for each format into a directory, and return the paths.
+    def save(self, directory: str | Path, *, formats: Sequence[str] = FORMATS) -> list[Path]:
+        """Write the report into a directory in some formats, and return the files' paths.
 
         Formats are the entry points of group ``traceparse.renderers``: functions from a report
-        to text. Files appear whole or not at all.
+        to the content of ``report.<format>``, or to several files by name. Files appear whole
+        or not at all.
 
         Raises
         ------
         MissingExtraError
             No installed package renders one of the formats.
         """
-        from importlib.metadata import entry_points  # noqa: PLC0415 - not for who saves nothing
+        return save(self, directory, formats)
 
-        renderers = {point.name: point for point in entry_points(group="traceparse.renderers")}
-        unknown = [name for name in formats if name not in renderers]
-        if unknown:
-            raise MissingExtraError(
-                f"report format {', '.join(unknown)} is not installed; there are: "
-                f"{', '.join(sorted(renderers))}"
-            )
-        texts = {name: renderers[name].load()(self) for name in formats}
-        folder = Path(directory)
-        folder.mkdir(parents=True, exist_ok=True)
-        return [write_whole(folder / f"report.{name}", text) for name, text in texts.items()]
-
-
-def write_whole(path: Path, text: str) -> Path:
-    """Write a text file that no reader ever sees half of, and return its path."""
-    with whole(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return path
+    def _repr_html_(self) -> str | None:
+        """Show the report in a notebook."""
+        return shown_as_html(self, "report")
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON is of any type
