@@ -66,7 +66,8 @@ class StepReport:
 class DeviceReport:
     """One device of one rank: an entry of ``devices``; without accelerator it is ``"cpu"``.
 
-    ``utilization`` is over its steps among those of the summary (an addition to the contract).
+    ``utilization`` is over its steps among those of the summary (an addition to the contract),
+    as is ``host`` (another): what its host did while it idled, as :attr:`Report.host`.
     """
 
     rank: int | None
@@ -75,6 +76,7 @@ class DeviceReport:
     steps: tuple[StepReport, ...]
     kernels: KernelCounts
     utilization: Mapping[str, Any] | None = None
+    host: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +112,12 @@ class Report:
     """Where the time of one job went. Attributes and units as in the report contract.
 
     ``cost`` (an addition to it) is ``None`` where no price was given; ``what_if`` (another) has
-    how long a step would take under other conditions; ``bands`` (another) which numbers are
-    good, by sources that are named; ``top_kernels`` (another) what took most of the time of all
-    devices (:func:`traceparse.run.top_kernels.top_kernels`).
+    how long a step would take under other conditions; ``bands`` (another) which numbers
+    are good, by sources that are named; ``top_kernels`` (another) what took most of the time of
+    all devices (:func:`traceparse.run.top_kernels.top_kernels`). ``host``
+    (another) says what hosts did while devices idled: ``data_loader_ns``, ``sync_ns``,
+    ``launch_ns`` and ``unknown_ns`` (:mod:`traceparse.rank.idle`) add up to ``idle_ns`` of the
+    summary; ``None`` where that is not known.
     """
 
     generator: Mapping[str, str]
@@ -128,6 +133,7 @@ class Report:
     what_if: Mapping[str, Any] | None = None
     roofline: Sequence[Mapping[str, Any]] | None = None
     top_kernels: Sequence[Mapping[str, Any]] | None = None
+    host: Mapping[str, int] | None = None
     findings: Sequence[Mapping[str, Any]] | None = None
     cost: Mapping[str, Any] | None = None
     bands: Mapping[str, Mapping[str, Any]] | None = None
