@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import pytest
 
+from tests.report.made_across import together
 from tests.report.parsed import Parsed, bars
 from traceparse.errors import Note
 from traceparse.report import html, page_charts
@@ -160,7 +161,9 @@ def test_headings_are_marked_and_definitions_open_on_demand(page):
         assert page.text.count(definition) >= 2  # in the list, and where it opens
 
 
-def test_links_lead_to_sections(page):
+@pytest.mark.parametrize("name", ["report", "used", "hostile"])
+def test_links_lead_to_sections(name, request):
+    page = Parsed(html.render(together(request.getfixturevalue(name))))
     ids = page.attributes("id")
     assert len(set(ids)) == len(ids)
     assert {href[1:] for href in page.attributes("href")} <= set(ids)

@@ -70,7 +70,7 @@ def test_ranks_have_a_table(page):
 
 
 def test_operators_are_listed_with_their_roof(page):
-    rows = page.body("operators")
+    rows = page.body("operators-table")
     assert rows[0] == [
         *("aten::mm [[8192, 4096], [4096, 14336]]", "bf16", "1,234", "500.0", "612.3"),
         *("61.9%", "compute", "190.0"),
@@ -122,7 +122,7 @@ def test_what_is_unknown_is_said_with_its_reason(used, make):
     page = Parsed(html.render(bare))
     assert "Unknown: no shapes." in page.text
     assert "Peak of" not in page.text
-    assert "operators" not in page.tables
+    assert "operators-table" not in page.tables
     use = {**make.use(), "hfu": None, "mfu": None, "waterfall": None}
     text = Parsed(html.render(replace(bare, utilization=use))).text
     assert "No waterfall: no shapes." in text
@@ -145,5 +145,5 @@ def test_shares_beyond_all_stay_within_the_picture(used, make):
 def test_operators_there_is_no_room_for_are_counted(used, make):
     rows = [make.row(f"op{n}") for n in range(140)]
     page = Parsed(html.render(replace(used, roofline=rows)))
-    assert len(page.body("operators")) == 100
+    assert len(page.body("operators-table")) == 100
     assert "report.json has 40 more rows." in page.text

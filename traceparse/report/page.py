@@ -107,7 +107,6 @@ def page_of(report: Report) -> Page:
     bands = report.bands
     picked = _picked(report)
     times = report.summary.times
-    hosts = {n: device.get("host") for n, device in enumerate(plain["devices"])}
     scale = Scale(times.span_ns, ms_decimals(largest_span(report.devices)))
     return Page(
         verdict=report.summary.verdict,
@@ -131,11 +130,11 @@ def page_of(report: Report) -> Page:
         collectives=collective_table(report),
         operators=operator_table(report),
         kernels=kernel_table(report.top_kernels),
-        host=host_of(plain.get("host")),
+        host=host_of(report.host),
         copies=copy_table(plain.get("copies")),
         spread=spread_table(report, scale),
         windows=window_table(report, picked, scale),
-        ranks=rank_sections(report, picked, hosts),
+        ranks=rank_sections(report, picked),
         ranks_left=len(report.devices) - len(picked),
         notes=note_lines(report.notes),
         not_computed=not_computed(report.notes),

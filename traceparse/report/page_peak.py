@@ -198,7 +198,7 @@ def operator_table(report: Report) -> Table | None:
     longest = max((row["time_ns"] for row in rows[: len(operators)]), default=0)
     decimals = min(ms_decimals(longest), _MOST_DECIMALS)
     return Table(
-        key="operators",
+        key="operators-table",
         label=operators_title(operators),
         columns=[
             Column("operator and shapes", "", "text"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from traceparse.report.across import communication_of, last_in
 from traceparse.report.bars import Bar, Scale
@@ -122,9 +121,7 @@ def _whose(device: DeviceReport) -> Words:
     return Words("unknown rank" if device.rank is None else f"rank {device.rank}")
 
 
-def rank_sections(
-    report: Report, picked: Sequence[Picked], hosts: Mapping[int, Mapping[str, Any] | None]
-) -> list[RankSection]:
+def rank_sections(report: Report, picked: Sequence[Picked]) -> list[RankSection]:
     """Gather what is known of each rank that is shown."""
     by_rank: dict[int | None, list[Picked]] = {}
     for one in picked:
@@ -138,9 +135,7 @@ def rank_sections(
             flag=flags.get(rank),
             why=own[0].why,
             devices=[
-                _device_section(
-                    report, one, hosts.get(one.place), alone=len(own) == 1, room=room
-                )
+                _device_section(report, one, alone=len(own) == 1, room=room)
                 for one in own
             ],
             files=[file_row(n, f) for n, f in enumerate(report.files) if f.rank == rank],
@@ -153,7 +148,7 @@ def rank_sections(
 
 
 def _device_section(
-    report: Report, one: Picked, host: Mapping[str, Any] | None, *, alone: bool, room: int
+    report: Report, one: Picked, *, alone: bool, room: int
 ) -> DeviceSection:
     device, path = one.device, f"devices.{one.place}"
     use = device.utilization or {}
@@ -168,7 +163,7 @@ def _device_section(
             for amount in (shares_bar(waterfall, terms).amounts if waterfall else ())
         ],
         steps=own_steps(one, room),
-        host=host_of(host, f"{path}.host"),
+        host=host_of(device.host, f"{path}.host"),
     )
 
 

@@ -1,0 +1,77 @@
+"""A browser, and pages to open in it, each made once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import traceparse
+from tests.simulated import made
+from tools.page_browser import Seen, chromium, chromium_path, opened, ready
+from traceparse.report import html, json_text
+from traceparse.run import Report
+
+ROOT = Path(__file__).resolve().parents[3]
+REQUIRED = "TRACEPARSE_BROWSER_REQUIRED"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium; where there is none tests are skipped, unless they must not be."""
+    if chromium_path() is None:
+        reason = "no Chromium (Debian: apt-get install chromium)"
+        if os.environ.get(REQUIRED):
+            pytest.fail(f"{REQUIRED} is set: {reason}")
+        pytest.skip(reason)
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory) -> Callable[[str, Report], Path]:
+    """Writes a report as page and JSON into a folder of its name, once."""
+    root = tmp_path_factory.mktemp("pages")
+
+    def write(name: str, report: Report) -> Path:
+        path: Path = root / f"{name}.html"
+        if not path.exists():
+            path.write_text(html.render(report), encoding="utf-8")
+            path.with_suffix(".json").write_text(json_text.render(report), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def demo(pages) -> Path:
+    """The page of the demo's two ranks."""
+    return pages("demo", traceparse.analyze(ROOT / "fixtures" / "gloo-2rank"))
+
+
+@pytest.fixture(scope="session")
+def simulated(pages, tmp_path_factory) -> Path:
+    """The page of eight ranks on H100, of which one is slow, and what that costs."""
+    folder = tmp_path_factory.mktemp("job")
+    made("straggler_compute", 8, 1).place(folder)
+    report = traceparse.analyze(folder, accelerator="h100-sxm", price=2.5)
+    return pages("simulated", report)
+
+
+@pytest.fixture
+def at(browser) -> Iterator[Callable[..., Any]]:
+    """Opens a page, waits for its charts, and closes it at the end of the test."""
+    contexts = []
+
+    def open_page(path: Path, *, wait: bool = True, **settings: Any) -> tuple[Any, Seen]:
+        context = opened(browser, path, **settings)
+        page, seen = context.__enter__()
+        contexts.append(context)
+        return (ready(page) if wait else page), seen
+
+    yield open_page
+    for context in contexts:
+        context.__exit__(None, None, None)
