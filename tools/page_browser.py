@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Route, sync_playwright
 
 __all__ = ["Seen", "chromium", "chromium_path", "opened", "ready"]
 
@@ -35,6 +35,11 @@ class Seen:
     console: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     dialogs: list[str] = field(default_factory=list)
+
+    def dismiss(self, dialog: Dialog) -> None:
+        """Close a dialog, and remember that there was one."""
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
 
     def anything(self, page: Page) -> list[str]:
         """List all of it, and what the page's policy had to forbid."""
@@ -68,9 +73,7 @@ def opened(browser: Browser, path: Path, **settings: Any) -> Iterator[tuple[Page
         page = context.new_page()
         page.on("console", lambda message: seen.console.append(message.text))
         page.on("pageerror", lambda error: seen.console.append(str(error)))
-        page.on(
-            "dialog", lambda dialog: (seen.dialogs.append(dialog.message), dialog.dismiss())
-        )
+        page.on("dialog", seen.dismiss)
         page.goto(path.as_uri())
         yield page, seen
     finally:

@@ -47,13 +47,13 @@ def pages(tmp_path_factory) -> Callable[[str, Report], Path]:
 
 
 @pytest.fixture(scope="session")
-def demo(pages) -> Path:
+def demo(pages: Callable[[str, Report], Path]) -> Path:
     """The page of the demo's two ranks."""
     return pages("demo", traceparse.analyze(ROOT / "fixtures" / "gloo-2rank"))
 
 
 @pytest.fixture(scope="session")
-def simulated(pages, tmp_path_factory) -> Path:
+def simulated(pages: Callable[[str, Report], Path], tmp_path_factory) -> Path:
     """The page of eight ranks on H100, of which one is slow, and what that costs."""
     folder = tmp_path_factory.mktemp("job")
     made("straggler_compute", 8, 1).place(folder)

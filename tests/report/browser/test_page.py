@@ -89,7 +89,7 @@ def close(field: str, value: float | None, text: str) -> bool:
     else:
         scale = 1e-12 if "flop" in field else 1.0
     decimals = len(said.partition(".")[2])
-    return abs(float(said) - value * scale) <= 0.5000001 * 10**-decimals
+    return bool(abs(float(said) - value * scale) <= 0.5000001 * 10**-decimals)
 
 
 def test_a_table_sorts_by_a_click_and_by_the_keyboard(simulated, at):
