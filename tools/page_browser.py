@@ -28,7 +28,7 @@ addEventListener("securitypolicyviolation", (event) => {
 """
 
 
-@dataclass(slots=True)
+@dataclass  # no slots: Playwright keeps what it wraps methods in on their object
 class Seen:
     """What a page said, asked for and tried: nothing of it should be there."""
 
