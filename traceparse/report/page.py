@@ -103,7 +103,6 @@ class Page:
 
 def page_of(report: Report) -> Page:
     """Lay out a report: choose the rows there is room for, turn numbers into text and bars."""
-    plain = report.to_dict()
     bands = report.bands
     picked = _picked(report)
     times = report.summary.times
@@ -131,7 +130,7 @@ def page_of(report: Report) -> Page:
         operators=operator_table(report),
         kernels=kernel_table(report.top_kernels),
         host=host_of(report.host),
-        copies=copy_table(plain.get("copies")),
+        copies=copy_table(report.copies),
         spread=spread_table(report, scale),
         windows=window_table(report, picked, scale),
         ranks=rank_sections(report, picked),

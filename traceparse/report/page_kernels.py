@@ -24,13 +24,13 @@ __all__ = ["Cause", "Host", "copy_table", "host_of", "kernel_table"]
 
 _MAX_KERNELS = 100
 _MOST_DECIMALS = 4
-_NAME_LIMIT = 240
+_NAME_LIMIT = 120
 _SHAPES_LIMIT = 90
 _CAUSES: Final = (
-    ("data_loader", "data loader"),
-    ("sync", "synchronizing calls"),
-    ("launch", "launching"),
-    ("unknown", "not known"),
+    ("data_loader", "data loader", "data_loader"),
+    ("sync", "synchronizing calls", "sync"),
+    ("launch", "launching", "launch"),
+    ("unknown", "not known", "not_known"),
 )
 
 
@@ -40,6 +40,7 @@ class Cause:
 
     key: str
     name: str
+    definition: str
     time: Cell
     share: Cell
     x: str
@@ -100,13 +101,14 @@ def host_of(host: Mapping[str, Any] | None, path: str = "host") -> Host | None:
     idle = host["idle_ns"]
     decimals = ms_decimals(idle)
     causes, end = [], 0
-    for key, name in _CAUSES:
+    for key, name, definition in _CAUSES:
         ns = host[f"{key}_ns"]
         start, end = end, end + ns
         causes.append(
             Cause(
                 key,
                 name,
+                definition,
                 ms(ns, decimals, f"{path}.{key}_ns"),
                 percent(ns, idle),
                 f"{100 * start / idle:.3f}%",

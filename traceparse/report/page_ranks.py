@@ -135,8 +135,7 @@ def rank_sections(report: Report, picked: Sequence[Picked]) -> list[RankSection]
             flag=flags.get(rank),
             why=own[0].why,
             devices=[
-                _device_section(report, one, alone=len(own) == 1, room=room)
-                for one in own
+                _device_section(report, one, alone=len(own) == 1, room=room) for one in own
             ],
             files=[file_row(n, f) for n, f in enumerate(report.files) if f.rank == rank],
             notes=[]
@@ -147,9 +146,7 @@ def rank_sections(report: Report, picked: Sequence[Picked]) -> list[RankSection]
     ]
 
 
-def _device_section(
-    report: Report, one: Picked, *, alone: bool, room: int
-) -> DeviceSection:
+def _device_section(report: Report, one: Picked, *, alone: bool, room: int) -> DeviceSection:
     device, path = one.device, f"devices.{one.place}"
     use = device.utilization or {}
     waterfall = use.get("waterfall") or ()

@@ -140,6 +140,16 @@ DEFINITIONS: Final = {
     "exposed_comm": "|comm − compute|",
     "exposed_copy": "|copy − compute − comm|",
     "idle": "span − busy",
+    "data_loader": "of idle: its host was fetching data, as spans of a thread that launches say",
+    "sync": (
+        "of idle: its host had waited for the device, as long as synchronizing calls took since "
+        "the launch before"
+    ),
+    "launch": (
+        "of idle: its host was too slow to launch (Python, operators, a kernel that had to be "
+        "loaded first)"
+    ),
+    "not_known": "of idle: launched already, and nobody knows what it still waited for",
     "unlinked": "kernels with no launch record in the file",
     "instance": "the same collective on all ranks of its process group",
     "transfer": "of an instance: the shortest duration among its ranks",
