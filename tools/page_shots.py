@@ -24,7 +24,7 @@ from tools.simulate import simulate  # noqa: E402
 from traceparse.report import html  # noqa: E402
 from traceparse.run import Report  # noqa: E402
 
-__all__ = ["main"]
+__all__ = ["main", "show"]
 
 TRACES: Final = Path("/work/shared/traces")
 _WIDE: Final = {"width": 1280, "height": 900}
@@ -121,8 +121,23 @@ def shoot(browser: Any, path: Path) -> None:  # noqa: ANN401 - Playwright's
             page.screenshot(path=path.with_name(f"{path.stem}-{kind}.png"), full_page=True)
 
 
+def show(browser: Any, folder: Path, names: Sequence[str], *, times: int) -> None:  # noqa: ANN401 - as above
+    """Make pages and screenshots, and print the table of sizes and times."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for name, report in reports(names):
+        path = folder.resolve() / f"{name}.html"
+        path.write_text(html.render(report), encoding="utf-8")
+        shoot(browser, path)
+        rows.append(measure(browser, name, path, times))
+    print(f"{'page':<14}{'size, MB':>10}{'first paint, ms':>18}{'charts drawn, ms':>18}")
+    for row in rows:
+        megabytes = row.size_bytes / 1e6
+        print(f"{row.name:<14}{megabytes:>10.2f}{row.paint_ms:>18.0f}{row.ready_ms:>18.0f}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make pages, screenshots and the table of sizes and times."""
+    """Start a browser for it."""
     parser = argparse.ArgumentParser(prog="page_shots.py", description=__doc__)
     parser.add_argument("folder", type=Path, help="where pages and screenshots go")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MADE)}")
@@ -130,18 +145,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     if unknown := set(asked.names) - set(MADE):
         parser.error(f"no page is called {', '.join(sorted(unknown))}")
-    asked.folder.mkdir(parents=True, exist_ok=True)
-    rows = []
     with chromium() as browser:
-        for name, report in reports(asked.names):
-            path = asked.folder.resolve() / f"{name}.html"
-            path.write_text(html.render(report), encoding="utf-8")
-            shoot(browser, path)
-            rows.append(measure(browser, name, path, asked.times))
-    print(f"{'page':<14}{'size, MB':>10}{'first paint, ms':>18}{'charts drawn, ms':>18}")
-    for row in rows:
-        megabytes = row.size_bytes / 1e6
-        print(f"{row.name:<14}{megabytes:>10.2f}{row.paint_ms:>18.0f}{row.ready_ms:>18.0f}")
+        show(browser, asked.folder, asked.names, times=asked.times)
     return 0
 
 

@@ -72,13 +72,11 @@ def _peak_figures(use: Mapping[str, Any]) -> Iterator[Figure]:
 def _step_figures(report: Report) -> Iterator[Figure]:
     summary, loss = report.summary, report.scaling_loss
     if loss is not None:
-        decimals = ms_decimals(loss["step_ns"])
-        yield Figure(
-            "mean step",
-            "span",
-            ms(loss["step_ns"], decimals, "scaling_loss.step_ns"),
-            "ms a device-step",
-        )
+        step = ms(loss["step_ns"], ms_decimals(loss["step_ns"]), "scaling_loss.step_ns")
+        yield Figure("mean step", "step", step, "ms a device-step")
+    elif summary.num_device_steps:
+        mean_ns = round(summary.times.span_ns / summary.num_device_steps)
+        yield Figure("mean step", "step", ms(mean_ns, ms_decimals(mean_ns)), "ms a device-step")
     yield Figure(
         "exposed comm",
         "exposed_comm",

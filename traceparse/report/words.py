@@ -140,10 +140,10 @@ DEFINITIONS: Final = {
     "exposed_comm": "|comm − compute|",
     "exposed_copy": "|copy − compute − comm|",
     "idle": "span − busy",
-    "data_loader": "of idle: its host was fetching data, as spans of a thread that launches say",
+    "data_loader": "of idle: its host fetched data, as spans of a thread that launches say",
     "sync": (
-        "of idle: its host had waited for the device, as long as synchronizing calls took since "
-        "the launch before"
+        "of idle: its host had waited for the device, as long as synchronizing calls took "
+        "since the launch before"
     ),
     "launch": (
         "of idle: its host was too slow to launch (Python, operators, a kernel that had to be "
