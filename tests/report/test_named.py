@@ -36,7 +36,15 @@ def test_an_endless_text_is_shortened():
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [("it is so", "It is so."), ("Is it?", "Is it?"), ("rank 4", "Rank 4."), ("", ".")],
+    [
+        ("it is so", "It is so."),
+        ("Is it?", "Is it?"),
+        ("rank 4", "Rank 4."),
+        ("aten::mm is", "aten::mm is."),
+        ("10 runs", "10 runs."),
+        ("rank 3 waits", '<a href="#rank-3">Rank 3</a> waits.'),
+        ("", "."),
+    ],
 )
 def test_a_sentence_has_a_capital_and_an_end(text, shown):
     assert sentence(text, ANCHORS) == shown

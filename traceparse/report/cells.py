@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from traceparse.report.bars import Bar
 from traceparse.units import (
+    UNKNOWN,
     format_bytes,
     format_count,
     format_ms,
@@ -32,6 +33,7 @@ __all__ = [
     "ratio",
     "tera",
     "usd",
+    "without_unknown",
 ]
 
 Align = Literal["text", "number", "picture"]
@@ -106,6 +108,18 @@ class Figure:
     key: str = ""
     band: str = ""
     source: str = ""
+
+
+def without_unknown(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell | Words]]
+) -> tuple[list[Column], list[list[Cell | Words]]]:
+    """Leave out the columns of which no row knows anything."""
+    kept = [
+        place
+        for place in range(len(columns))
+        if not rows or any(row[place].text != UNKNOWN for row in rows)
+    ]
+    return [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
 
 
 def ms(ns: int | None, decimals: int, path: str = "") -> Cell:

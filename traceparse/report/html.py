@@ -11,7 +11,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from traceparse.report.named import linked, sentence
+from traceparse.report.named import headline, linked, sentence
 from traceparse.report.page import page_of
 from traceparse.report.page_charts import charts_for_page
 from traceparse.report.safe import visible
@@ -43,6 +43,7 @@ def render(report: Report) -> str:
         unknown=UNKNOWN,
         number_of=format_number_of,
         linked=partial(linked, anchors=page.anchors),
+        headline=partial(headline, anchors=page.anchors),
         sentence=partial(sentence, anchors=page.anchors),
     )
 

@@ -11,10 +11,11 @@ from markupsafe import Markup, escape
 from traceparse.report.safe import visible
 from traceparse.run import Report
 
-__all__ = ["Flag", "linked", "named_ranks", "sentence", "stragglers_of"]
+__all__ = ["Flag", "headline", "linked", "named_ranks", "sentence", "stragglers_of"]
 
 _RANK = re.compile(r"\brank (\d{1,7})\b", re.ASCII)
-_SPECIAL = re.compile(r"\brank (?P<rank>\d{1,7})\b|`(?P<code>[^`]{1,200})`", re.ASCII)
+_SPECIAL = re.compile(r"\b[Rr]ank (?P<rank>\d{1,7})\b|`(?P<code>[^`]{1,200})`", re.ASCII)
+_WORD = re.compile(r"[a-z]+(?=[ ,;.?!]|$)", re.ASCII)
 _LIMIT = 4_000
 
 
@@ -63,14 +64,24 @@ def _special(match: re.Match[str], anchors: Collection[str]) -> Markup | None:
     if code is not None:
         return Markup("<code>{}</code>").format(code)
     if f"rank-{rank}" in anchors:
-        return Markup('<a href="#rank-{0}">rank {0}</a>').format(rank)
+        return Markup('<a href="#rank-{}">{}</a>').format(rank, match[0])
     return None
 
 
 def sentence(text: str, anchors: Collection[str]) -> Markup:
     """Return a text as :func:`linked`, with a capital first and an end."""
-    told = text[:1].upper() + text[1:]
+    told = _with_capital(text)
     return linked(told if told.endswith((".", "?", "!")) else f"{told}.", anchors)
+
+
+def headline(text: str, anchors: Collection[str]) -> Markup:
+    """Return a text as :func:`linked`, with a capital first."""
+    return linked(_with_capital(text), anchors)
+
+
+def _with_capital(text: str) -> str:
+    """Begin a text with a capital, unless its first word is a name such as ``aten::mm``."""
+    return text[:1].upper() + text[1:] if _WORD.match(text) else text
 
 
 def _ranks_in(text: str) -> list[int]:

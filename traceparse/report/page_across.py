@@ -31,6 +31,7 @@ from traceparse.report.cells import (
     count,
     ms,
     ratio,
+    without_unknown,
 )
 from traceparse.report.choose import Picked
 from traceparse.report.page_steps import rank_cell
@@ -255,7 +256,7 @@ def collective_table(report: Report) -> Table | None:
         Column("one takes", "how long one instance transfers, if its message is below 1 MiB"),
         Column("last", "last_rank", "text"),
     ]
-    rows: list[Sequence[AnyCell]] = []
+    rows: list[Sequence[Cell | Words]] = []
     for place, (text, row) in enumerate(zip(shown, found, strict=False)):
         path, small = f"collectives.{place}", is_small(row)
         busbw = None if small else row["busbw_bytes_per_s"]
@@ -276,7 +277,9 @@ def collective_table(report: Report) -> Table | None:
                 Words(text.last),
             ]
         )
-    return Table("collectives-table", "Collectives", columns, rows, len(found) - len(shown))
+    kept_columns, kept_rows = without_unknown(columns, rows)
+    left = len(found) - len(shown)
+    return Table("collectives-table", "Collectives", kept_columns, kept_rows, left)
 
 
 def _rate(text: str, row: Mapping[str, Any], name: str, path: str) -> Cell:

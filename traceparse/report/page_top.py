@@ -76,7 +76,9 @@ def _step_figures(report: Report) -> Iterator[Figure]:
         yield Figure("mean step", "step", step, "ms a device-step")
     elif summary.num_device_steps:
         mean_ns = round(summary.times.span_ns / summary.num_device_steps)
-        yield Figure("mean step", "step", ms(mean_ns, ms_decimals(mean_ns)), "ms a device-step")
+        what = "window" if summary.basis == "windows" else "step"
+        cell = ms(mean_ns, ms_decimals(mean_ns))
+        yield Figure(f"mean {what}", what, cell, f"ms a device-{what}")
     yield Figure(
         "exposed comm",
         "exposed_comm",
