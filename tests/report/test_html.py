@@ -17,6 +17,7 @@ from tests.report.made_across import together
 from tests.report.parsed import Parsed, bars
 from traceparse.errors import Note
 from traceparse.report import html, page_charts
+from traceparse.report.charts import NEEDED
 from traceparse.report.words import DEFINITIONS, PARTS
 from traceparse.run import Report
 from traceparse.units import format_count, format_ms, format_percent
@@ -30,7 +31,7 @@ def page(report: Report) -> Parsed:
 @pytest.fixture
 def bare(monkeypatch):
     """An installation without the extra for charts."""
-    monkeypatch.setattr(page_charts, "has_charts", lambda: False)
+    monkeypatch.setattr(page_charts, "why_no_charts", lambda: NEEDED)
 
 
 def digests(tag: str, text: str) -> list[str]:

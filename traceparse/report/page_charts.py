@@ -10,13 +10,12 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from traceparse.report.charts import (
-    NEEDED,
     Chart,
     charts_of,
     dark_colors,
-    has_charts,
     javascript,
     to_spec,
+    why_no_charts,
 )
 from traceparse.run import Report
 
@@ -50,8 +49,8 @@ class Charts:
 
 def charts_for_page(report: Report) -> Charts:
     """Return the charts that the page has no static picture of; none without the extra."""
-    if not has_charts():
-        return Charts({}, (), Markup(""), NEEDED)
+    if lacking := why_no_charts():
+        return Charts({}, (), Markup(""), lacking)
     is_large = len(report.devices) > _MAP_FROM
     drawn = {
         chart.key: _drawn(chart)

@@ -1,8 +1,7 @@
-"""A browser, and pages to open in it, each made once."""
+"""Pages to open in a browser, each made once."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,24 +10,11 @@ import pytest
 
 import traceparse
 from tests.simulated import made
-from tools.page_browser import Seen, chromium, chromium_path, opened, ready
+from tools.page_browser import Seen, opened, ready
 from traceparse.report import html, json_text
 from traceparse.run import Report
 
 ROOT = Path(__file__).resolve().parents[3]
-REQUIRED = "TRACEPARSE_BROWSER_REQUIRED"
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Chromium; where there is none tests are skipped, unless they must not be."""
-    if chromium_path() is None:
-        reason = "no Chromium (Debian: apt-get install chromium)"
-        if os.environ.get(REQUIRED):
-            pytest.fail(f"{REQUIRED} is set: {reason}")
-        pytest.skip(reason)
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="session")
