@@ -12,8 +12,9 @@ from traceparse.errors import InputError
 
 if TYPE_CHECKING:
     from traceparse.run import Report, Scaling
+    from traceparse.run.check import Checked
 
-__all__ = ["show_report", "show_scaling"]
+__all__ = ["show_checked", "show_report", "show_scaling"]
 
 
 def show_report(report: Report, *, as_json: bool, quiet: bool, out: Path | None) -> None:
@@ -56,13 +57,42 @@ def show_scaling(curve: Scaling, *, as_json: bool, quiet: bool, out: Path | None
         _say_written(saved)
 
 
+def show_checked(checked: Checked, *, as_json: bool, quiet: bool, junit: Path | None) -> None:
+    """Print what became of conditions, and write it as JUnit XML if there is a file for it."""
+    written = []
+    if junit:
+        from traceparse.report import check_junit
+        from traceparse.run import write_whole
+
+        with _writing(junit, "--junit another file"):
+            written = [write_whole(junit, check_junit.render(checked))]
+    if as_json:
+        from traceparse.report import json_text
+
+        sys.stdout.write(json_text.render(checked))
+    else:
+        _draw_checked(checked, quiet=quiet)
+    if not quiet:
+        _say_written(written)
+
+
+def _draw_checked(checked: Checked, *, quiet: bool) -> None:
+    from rich.console import Console
+
+    from traceparse.report import check_text
+
+    check_text.render(checked, Console())
+    if not quiet:
+        check_text.render_notes(checked, Console(stderr=True))
+
+
 @contextmanager
-def _writing(out: Path) -> Iterator[None]:
+def _writing(out: Path, other: str = "--out another folder") -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise InputError(
-            f"{out}: cannot be written to ({error.strerror}); give --out another folder"
+            f"{out}: cannot be written to ({error.strerror}); give {other}"
         ) from error
 
 

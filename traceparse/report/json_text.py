@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 from traceparse.run import Report, Scaling
+from traceparse.run.check import Checked
 
 __all__ = ["render"]
 
 
-def render(report: Report | Scaling) -> str:
+def render(report: Report | Scaling | Checked) -> str:
     """Return the report as one line-broken JSON document, in ASCII, ending with a line break.
 
     JSON has no NaN: a report that holds one is a bug, and raises ``ValueError``.
