@@ -45,7 +45,8 @@ class StepReport:
     """One step on one device: STEP of the contract.
 
     ``times`` is ``None`` for a step that launched nothing on the device; in ``to_dict`` its
-    fields stand beside the others, as the contract has them.
+    fields stand beside the others, as the contract has them. ``contention_ns`` (an addition)
+    is what its kernels took longer beside collectives than alone, as far as that is known.
     """
 
     step: int | None
@@ -60,13 +61,15 @@ class StepReport:
     mfu: float | None = None
     communication_ns: Mapping[str, int] | None = None
     waterfall: Sequence[Mapping[str, Any]] | None = None
+    contention_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceReport:
     """One device of one rank: an entry of ``devices``; without accelerator it is ``"cpu"``.
 
-    ``utilization`` is over its steps among those of the summary (an addition to the contract).
+    ``utilization`` is over its steps among those of the summary (an addition to the contract);
+    ``num_steps`` (another) counts the steps of its trace, also where only some are reported.
     """
 
     rank: int | None
@@ -75,6 +78,7 @@ class DeviceReport:
     steps: tuple[StepReport, ...]
     kernels: KernelCounts
     utilization: Mapping[str, Any] | None = None
+    num_steps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
