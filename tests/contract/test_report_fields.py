@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.run.conftest import Maker, three_kernels
+from traceparse.rank import KernelWork
 from traceparse.report import json_text
 
 TIMES = {
@@ -104,6 +105,18 @@ def test_roofline(report):
             *("bytes_per_s", "bound", "roof_ratio", "lost_ns", "recompute_count"),
         }
     ]
+
+
+def test_top_kernels(make, three_kernels):
+    kernels = (
+        KernelWork("gemm", "aten::mm", "2x2", "compute", is_counted=True, count=1, time_ns=5),
+    )
+    made = make.report(replace(three_kernels, kernels=kernels))
+    (row,) = json.loads(json_text.render(made))["top_kernels"]
+    assert set(row) == {
+        *("name", "op", "shapes", "kind", "is_counted", "count", "time_ns", "ratio"),
+        "least_bytes",
+    }
 
 
 def test_findings(report):

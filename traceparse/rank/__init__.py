@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceparse.rank.counted import DtypeWork, OperatorWork, StepWork
+from traceparse.rank.counted import DtypeWork, KernelWork, OperatorWork, StepWork
 from traceparse.rank.digest import RankDigest, digest
 from traceparse.rank.stored import StoredError, from_table, to_table
 from traceparse.rank.tables import public_tables
@@ -21,6 +21,7 @@ __all__ = [
     "DeviceDigest",
     "DtypeWork",
     "KernelCounts",
+    "KernelWork",
     "OperatorWork",
     "RankDigest",
     "StepTimes",

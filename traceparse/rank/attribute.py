@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from traceparse.intervals import Int64s
 from traceparse.ordered import Ordered, Rows
+from traceparse.rank.classify import COMPUTE, kinds_on_host
 from traceparse.rank.nesting import NOTHING
 from traceparse.rank.rows import by_text, groups, hashes_of
 from traceparse.rank.signatures import CALL_COLUMNS, Signatures
@@ -38,6 +39,7 @@ _DETACHES = ("aten::detach", "detach")
 
 _FIELDS = (
     ("thread", "i4"),
+    ("typed", "u4"),  # tells operators of one ident apart by the types of their inputs
     ("start", "i8"),  # of a device event: its launch
     ("order", "i8"),  # of what starts at once: operators, the longest first, then events
     ("row", "i8"),
@@ -46,11 +48,12 @@ _FIELDS = (
     ("end", "i8"),
     ("call", "i4"),  # the number of an operator's signature
     ("device", "i2"),
-    ("kind", "i1"),
+    ("kind", "i1"),  # of what is work: of an operator where that is no event
     ("flags", "u2"),  # of a device event: hints at its data type
     ("is_event", "?"),
 )
 _LAST = 1  # the order of events: that of operators is negative
+_MOST_LAUNCHES = 1 << 22  # 32 MiB
 
 
 class Attributed(NamedTuple):
@@ -81,8 +84,9 @@ class Attribution:
     """Takes operators and launched device events in any order; attributes them part by part.
 
     ``on_host`` is whether operators themselves are the work, as there is no device.
-    ``is_complete`` keeps operators by which nothing can be told but the name of what launches,
-    ``with_records`` those that record collectives, of which some say nothing.
+    ``is_complete`` keeps operators by which nothing can be told, ``with_records`` those that
+    record collectives, of which some say nothing. What is innermost around a launch is kept if
+    the launch was added before.
     """
 
     def __init__(
@@ -98,6 +102,7 @@ class Attribution:
         self._on_host = on_host
         self._is_complete = is_complete
         self._rows = Ordered(_FIELDS, by=("thread", "start", "order"))
+        self._launches = _Launches()
         self._num_ops = 0
 
     def add_ops(self, ops: ArrowTable, threads: npt.NDArray[np.int32]) -> None:
@@ -116,26 +121,20 @@ class Attribution:
         kept = np.ones(rows.size, np.bool_)
         if not (self._on_host or self._is_complete):
             kept = (calls != NOTHING) | (flags != 0) | ~_are_inside(threads, starts, ends)
+            kept |= self._launches.are_in(threads, starts, ends)
         self._rows.add(
             int(kept.sum()),
             thread=threads[kept],
+            typed=hashes_of(ops, "input_types")[kept].astype(np.uint32),
             start=starts[kept],
             order=-ends[kept],
             row=rows[kept],
-            ident=self._idents(ops)[kept],
+            ident=_idents(ops)[kept],
             end=ends[kept],
             call=calls[kept],
+            kind=kinds_on_host(ops, other=COMPUTE)[kept] if self._on_host else COMPUTE,
             flags=flags[kept],
         )
-
-    def keep_all(self) -> None:
-        """Keep all operators from now on, as ``is_complete`` does."""
-        self._is_complete = True
-
-    def _idents(self, ops: ArrowTable) -> npt.NDArray[np.uint64]:
-        if not self._is_complete:
-            return np.zeros(ops.num_rows, np.uint64)
-        return hashes_of(ops, "name") ^ (hashes_of(ops, "input_dims") << np.uint64(1))
 
     def add_spans(
         self,
@@ -165,6 +164,7 @@ class Attribution:
         ``facts`` are any of ``row``, ``ident``, ``first`` and ``end`` (its own), ``device``,
         ``kind`` and ``flags``.
         """
+        self._launches.add(threads, launched_ns)
         self._rows.add(
             launched_ns.size,
             thread=threads,
@@ -210,6 +210,55 @@ class Attribution:
             is_missed=tree.is_missed(has_worked),
             is_done=tree.are_done(is_pending, is_last=is_last),
         )
+
+
+class _Launches:
+    """When each thread launched what left device events: operators around that are owners.
+
+    Of more than ``_MOST_LAUNCHES``, which would take much memory, nothing is kept: any operator
+    may be around one then.
+    """
+
+    def __init__(self) -> None:
+        self._added: list[tuple[npt.NDArray[np.int32], Int64s]] = []
+        self._num = 0
+        self._by_thread: dict[int, Int64s] | None = None
+
+    def add(self, threads: npt.NDArray[np.int32], launched_ns: Int64s) -> None:
+        """Add launches in any order; several device events may have one."""
+        self._num += launched_ns.size
+        self._by_thread = None
+        if self._num > _MOST_LAUNCHES:
+            self._added.clear()
+        else:
+            self._added.append((threads, launched_ns))
+
+    def are_in(self, threads: npt.NDArray[np.int32], starts: Int64s, ends: Int64s) -> Bools:
+        """Say which spans are around any launch of their thread, or may be."""
+        if self._num > _MOST_LAUNCHES:
+            return np.ones(starts.size, np.bool_)
+        if self._by_thread is None:
+            self._by_thread = self._sorted()
+        found = np.zeros(starts.size, np.bool_)
+        for thread, rows in groups(threads):
+            own = self._by_thread.get(thread)
+            if own is not None:
+                found[rows] = own[np.searchsorted(own, starts[rows])] < ends[rows]
+        return found
+
+    def _sorted(self) -> dict[int, Int64s]:
+        if not self._added:
+            return {}
+        threads, launched_ns = map(np.concatenate, zip(*self._added, strict=True))
+        never = np.iinfo(np.int64).max
+        return {
+            thread: np.append(np.sort(launched_ns[rows]), never)
+            for thread, rows in groups(threads)
+        }
+
+
+def _idents(ops: ArrowTable) -> npt.NDArray[np.uint64]:
+    return hashes_of(ops, "name") ^ (hashes_of(ops, "input_dims") << np.uint64(1))
 
 
 def _are_inside(threads: npt.NDArray[np.int32], starts: Int64s, ends: Int64s) -> Bools:

@@ -33,7 +33,7 @@ from traceparse.rank.facts import (
 )
 from traceparse.rank.link import UNLINKED, Linked
 from traceparse.rank.nesting import NOTHING
-from traceparse.rank.rows import numbers_of
+from traceparse.rank.rows import numbers_of, picked
 from traceparse.rank.steps import Marker
 from traceparse.rank.texts import Texts
 from traceparse.rank.times import CALLS, EXPOSED
@@ -167,12 +167,11 @@ class Collectives:
         """Read some rows of ``annotations``, given in order."""
         found, are_several = np.zeros(rows.size, FACT), np.zeros(rows.size, np.bool_)
         done = 0
-        for part in self._trace.kept["annotations"].parts(*_SPAN_COLUMNS):
-            own = slice(*np.searchsorted(rows, [done, done + part.num_rows]))
-            if rows[own].size:
-                spans = part.take(pa.array(rows[own] - done))
+        for spans in picked(self._trace.kept["annotations"], rows, *_SPAN_COLUMNS):
+            own = slice(done, done + spans.num_rows)
+            if spans.num_rows:
                 found[own], are_several[own] = read_spans(spans, self._words)
-            done += part.num_rows
+            done = own.stop
         return found, are_several
 
     def exposed(self, account: Account) -> ArrowTable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DtypeWork", "OperatorWork", "StepWork"]
+__all__ = ["DtypeWork", "KernelWork", "OperatorWork", "StepWork"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +54,25 @@ class OperatorWork:
     recompute_flop: int
     least_bytes: int
     is_maybe_tf32: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KernelWork:
+    """All device events of one name, launched by one operator with the same shapes, in a file.
+
+    ``time_ns`` sums their durations; where there is no device, those of operators less what
+    other operators took inside of them. ``is_counted`` tells kernels of operators whose work is
+    counted, which are none of the others. ``least_bytes`` is what the operator moved at least;
+    ``None`` where nobody knows, or not which of its kernels did. ``op`` is ``None`` where no
+    operator launched them; ``name`` where events are the rest, which are too many to tell
+    apart.
+    """
+
+    name: str | None
+    op: str | None
+    shapes: str | None
+    kind: str
+    is_counted: bool
+    count: int
+    time_ns: int
+    least_bytes: int | None = None

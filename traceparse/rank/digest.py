@@ -22,9 +22,10 @@ from traceparse.rank.account import Account
 from traceparse.rank.classify import COMPUTE, COPY
 from traceparse.rank.collectives import Collectives
 from traceparse.rank.contention import Contention, Slowed
-from traceparse.rank.counted import OperatorWork, StepWork
+from traceparse.rank.counted import KernelWork, OperatorWork, StepWork
 from traceparse.rank.counts import Count
 from traceparse.rank.doubts import doubts
+from traceparse.rank.kernel_groups import KernelGroups
 from traceparse.rank.link import UNLINKED
 from traceparse.rank.owners import Owners
 from traceparse.rank.rows import groups, nums_of
@@ -51,6 +52,7 @@ class RankDigest:
 
     ``conventions`` say what was chosen in counting its work (:class:`traceparse.work.Work`);
     ``shortest_kernel_ns`` is what its shortest kernel took, however little that did.
+    ``kernels`` are all of its device events, added up; those that took most come first.
     """
 
     header: Header
@@ -61,6 +63,7 @@ class RankDigest:
     operators: tuple[OperatorWork, ...] = ()
     conventions: tuple[str, ...] = ()
     shortest_kernel_ns: int | None = None
+    kernels: tuple[KernelWork, ...] = ()
 
 
 def digest(trace: RankTrace) -> RankDigest:
@@ -101,6 +104,7 @@ def digest(trace: RankTrace) -> RankDigest:
         operators=passage.tally.operators(),
         conventions=tuple(sorted(passage.tally.conventions)),
         shortest_kernel_ns=passage.shortest_kernel_ns,
+        kernels=passage.kernels(trace),
     )
 
 
@@ -128,9 +132,12 @@ class _Passage:
         self._collectives = Collectives(trace, len(self._names))
         self._contention = Contention(len(self._names))
         self._tasks = Tasks(len(self._names))
+        self._kernels = KernelGroups()
         on_host = self._on_host = not trace.kept["device_events"].num_rows
         self._owners = Owners(
-            on_host=on_host, with_records=trace.kept["collective_args"].num_rows > 0
+            on_host=on_host,
+            with_records=trace.kept["collective_args"].num_rows > 0,
+            take_loose=self._kernels.add_loose,
         )
         self._owners.add_launches(trace.kept["launches"])
         self._tasks.add_calls(trace.kept["launches"])
@@ -139,8 +146,6 @@ class _Passage:
         else:
             self._see_devices(trace)
         self._see_launches()
-        if self._contention.has_comm:
-            self._owners.keep_all()
         self._owners.add_spans(trace.kept["annotations"])
         self._owners.add_ops(trace.kept["ops"])
         self.tally = Tally(
@@ -150,6 +155,10 @@ class _Passage:
             self.tally.add(attributed)
             self._collectives.add_attributed(attributed)
             self._contention.add_attributed(attributed)
+            if on_host:
+                self._kernels.add_operators(attributed)
+            else:
+                self._kernels.add_attributed(attributed)
         self.tally.finish()
 
     def notes(self, health: FileHealth) -> Iterator[Note]:
@@ -157,6 +166,10 @@ class _Passage:
         yield from self._collectives.notes(health)
         if self._owners.has_shapes:
             yield from self.tally.notes(health.rank, health.path)
+
+    def kernels(self, trace: RankTrace) -> tuple[KernelWork, ...]:
+        """Return what its device events, or operators, took."""
+        return self._kernels.works(trace, self._owners.signatures)
 
     @property
     def num_unanswered(self) -> int:
@@ -186,6 +199,7 @@ class _Passage:
             self._owners.add_events(work, row=work.rows, stream=work.streams, **facts)
             self._tasks.add_unlaunched(work)
             self._contention.add(work)
+            self._kernels.add(work)
             self._collectives.add(work)
             for device, rows in groups(work.devices):
                 self._counts[device].add(
@@ -194,6 +208,7 @@ class _Passage:
 
     def _see_host(self, trace: RankTrace) -> None:
         (count,) = self._counts
+        self._kernels.add_marks(trace.kept["annotations"])
         for work in host_work(trace):
             self.spans.add(work.starts.size, start=work.starts, end=work.ends, kind=work.kinds)
             self._collectives.add(work)

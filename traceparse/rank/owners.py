@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest import CALL_MARKS, FRAME, Kept
+from traceparse.ordered import Rows
 from traceparse.rank.attribute import OP_COLUMNS, Attributed, Attribution
 from traceparse.rank.link import UNLINKED, Linked, Links
 from traceparse.rank.rows import rows_where
@@ -28,13 +29,20 @@ _SPAN_COLUMNS = ("start_ns", "end_ns", "name", "category", "pid", "tid")
 class Owners:
     """Takes launches, device events, those that were linked, and operators.
 
-    Options are those of :class:`Attribution`. ``has_shapes`` is whether any operator has:
-    without, nobody can say what was worked.
+    Options are those of :class:`Attribution`; ``take_loose`` gets the device events with a
+    correlation that no operator can own. ``has_shapes`` is whether any operator has: without,
+    nobody can say what was worked.
     """
 
     def __init__(
-        self, *, on_host: bool, is_complete: bool = False, with_records: bool = True
+        self,
+        *,
+        on_host: bool,
+        is_complete: bool = False,
+        with_records: bool = True,
+        take_loose: Callable[[Rows], object] = lambda _: None,
     ) -> None:
+        self._take_loose = take_loose
         self.has_shapes = False
         self.signatures = Signatures()
         self.links = Links()
@@ -46,10 +54,6 @@ class Owners:
             is_complete=is_complete,
             with_records=with_records,
         )
-
-    def keep_all(self) -> None:
-        """Keep all operators that come: which is innermost will be asked for."""
-        self._attribution.keep_all()
 
     def add_launches(self, launches: Kept) -> None:
         """Add all calls of the runtime or driver."""
@@ -71,6 +75,7 @@ class Owners:
         """
         launched = (linked.launched_ns != UNLINKED) & ~linked.is_graph
         events = linked.events[launched]
+        self._take_loose(linked.events[~launched])
         self._attribution.add_events(
             linked.threads[launched],
             linked.launched_ns[launched],
@@ -98,16 +103,16 @@ class Owners:
             done += part.num_rows
 
     def add_ops(self, ops: Kept) -> None:
-        """Add all operators."""
+        """Add all operators, once, when all else was added: they may be around any launch."""
+        for linked in self._pairs.parts():
+            self.add_linked(linked)
         for part in ops.parts(*OP_COLUMNS, "pid", "tid"):
             dims = part["input_dims"]
             self.has_shapes = self.has_shapes or dims.null_count < len(dims)
             self._attribution.add_ops(part, self._threads.of(part))
 
     def parts(self) -> Iterator[Attributed]:
-        """Attribute everything, when all but what has no correlation was added."""
-        for linked in self._pairs.parts():
-            self.add_linked(linked)
+        """Attribute everything, when all was added."""
         yield from self._attribution.parts()
 
 

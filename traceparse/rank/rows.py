@@ -23,6 +23,7 @@ __all__ = [
     "num_where",
     "numbers_of",
     "nums_of",
+    "picked",
     "rows_where",
     "texts_of",
 ]
@@ -129,6 +130,15 @@ def numbers_of(table: ArrowTable, column: str) -> npt.NDArray[np.uint64]:
     """Return a column of ids, 0 for null: no id is 0."""
     found: npt.NDArray[np.uint64] = table[column].fill_null(0).to_numpy()
     return found
+
+
+def picked(kept: Kept, rows: npt.NDArray[np.int64], *columns: str) -> Iterator[ArrowTable]:
+    """Yield some columns of some rows, given in order: part by part, also of none."""
+    done = 0
+    for part in kept.parts(*columns):
+        first, last = np.searchsorted(rows, [done, done + part.num_rows])
+        yield part.take(pa.array(rows[first:last] - done))
+        done += part.num_rows
 
 
 def alike(

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from traceparse.errors import Note
 from traceparse.ingest import FileHealth, Header
-from traceparse.rank.counted import OperatorWork, StepWork
+from traceparse.rank.counted import KernelWork, OperatorWork, StepWork
 from traceparse.rank.digest import RankDigest
 from traceparse.rank.times import (
     CALLS,
@@ -79,6 +79,7 @@ class _Rest:
     operators: tuple[OperatorWork, ...]
     conventions: tuple[str, ...]
     shortest_kernel_ns: int | None
+    kernels: tuple[KernelWork, ...]
 
 
 def to_table(digests: Sequence[RankDigest]) -> ArrowTable:
@@ -105,6 +106,7 @@ def to_table(digests: Sequence[RankDigest]) -> ArrowTable:
             operators=digest.operators,
             conventions=digest.conventions,
             shortest_kernel_ns=digest.shortest_kernel_ns,
+            kernels=digest.kernels,
         )
         for digest in digests
     ]
@@ -172,6 +174,7 @@ def from_table(table: ArrowTable) -> list[RankDigest]:
                 operators=one.operators,
                 conventions=one.conventions,
                 shortest_kernel_ns=one.shortest_kernel_ns,
+                kernels=one.kernels,
             )
             for one in rest
         ]

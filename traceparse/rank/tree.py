@@ -216,7 +216,9 @@ class Tree:
         is_open: Bools = self.is_op & (self.rows["thread"] == last["thread"])
         is_open &= self.rows["end"] > last["start"]
         is_open |= is_pending & _any_of(is_open, self.engines)
-        is_held = _any_of(is_open, self.owners) | _any_of(is_open, self.callers)
+        is_held = _any_of(is_open, self.operators)
+        for around in (self.owners, self.callers):
+            is_held |= _any_of(is_open, around)
         is_open |= ~self.is_op & is_held
         if int(is_open.sum()) > _MOST_OPEN:
             is_open[np.flatnonzero(is_open)[:-_MOST_OPEN]] = False

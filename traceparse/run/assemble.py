@@ -22,6 +22,7 @@ from traceparse.run.findings import in_order
 from traceparse.run.measure import Part, measure
 from traceparse.run.report import Report, RunInfo
 from traceparse.run.summary import summarize
+from traceparse.run.top_kernels import top_kernels
 from traceparse.units import rank_ranges
 
 __all__ = ["assemble"]
@@ -105,6 +106,7 @@ def assemble(
         devices=measured.devices,
         utilization=measured.utilization,
         roofline=measured.roofline,
+        top_kernels=top_kernels(used),
         findings=in_order(measured.findings, overhead_findings(facts, used)),
         cost=measured.cost,
         collectives=together.collectives_field() if together else (),

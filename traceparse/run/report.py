@@ -109,7 +109,8 @@ class Report:
     """Where the time of one job went. Attributes and units as in the report contract.
 
     ``cost`` (an addition to it) is ``None`` where no price was given; ``what_if`` (another) has
-    how long a step would take under other conditions.
+    how long a step would take under other conditions; ``top_kernels`` (another) what took most
+    of the time of all devices (:func:`traceparse.run.top_kernels.top_kernels`).
     """
 
     generator: Mapping[str, str]
@@ -124,6 +125,7 @@ class Report:
     scaling_loss: Mapping[str, Any] | None = None
     what_if: Mapping[str, Any] | None = None
     roofline: Sequence[Mapping[str, Any]] | None = None
+    top_kernels: Sequence[Mapping[str, Any]] | None = None
     findings: Sequence[Mapping[str, Any]] | None = None
     cost: Mapping[str, Any] | None = None
     schema_version: int = SCHEMA_VERSION

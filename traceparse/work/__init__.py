@@ -16,6 +16,7 @@ from traceparse.work.call import Call, NotKnownError, Work
 from traceparse.work.dtypes import MAYBE_TF32
 from traceparse.work.identify import Identified, identify
 from traceparse.work.operators import TEMPLATES, Formula, added_formulas, formulas, work_of
+from traceparse.work.traffic import input_bytes
 
 __all__ = [
     "DTYPES",
@@ -34,6 +35,7 @@ __all__ = [
     "find_one",
     "formulas",
     "identify",
+    "input_bytes",
     "load_file",
     "parse_peak",
     "work_of",
