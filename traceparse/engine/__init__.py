@@ -9,17 +9,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from traceparse.engine.between import scaling
+    from traceparse.engine.between import compare, scaling
     from traceparse.engine.early import default_folder, readers_ready
     from traceparse.engine.local import Progress
     from traceparse.engine.pipeline import analyze, read
 
-__all__ = ["Progress", "analyze", "default_folder", "read", "readers_ready", "scaling"]
+__all__ = [
+    "Progress",
+    "analyze",
+    "compare",
+    "default_folder",
+    "read",
+    "readers_ready",
+    "scaling",
+]
 
 _HOME = {
     "Progress": "traceparse.engine.local",
     "analyze": "traceparse.engine.pipeline",
     "default_folder": "traceparse.engine.early",
+    "compare": "traceparse.engine.between",
     "readers_ready": "traceparse.engine.early",
     "read": "traceparse.engine.pipeline",
     "scaling": "traceparse.engine.between",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from traceparse.run.asked import Asked, ask
 from traceparse.run.assemble import assemble
+from traceparse.run.compare import Comparison, compare_of, require_sides
 from traceparse.run.report import (
     DeviceReport,
     Report,
@@ -18,6 +19,7 @@ from traceparse.run.scaling import MODES, ScaledRun, Scaling, require_runs, scal
 __all__ = [
     "MODES",
     "Asked",
+    "Comparison",
     "DeviceReport",
     "Report",
     "Run",
@@ -28,8 +30,10 @@ __all__ = [
     "Summary",
     "ask",
     "assemble",
+    "compare_of",
     "gather",
     "require_runs",
+    "require_sides",
     "scaling_of",
     "write_whole",
 ]

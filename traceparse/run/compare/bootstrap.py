@@ -1,12 +1,12 @@
 """Is a change more than chance? Bootstrap over steps, or over runs where there are several.
 
-A unit is a step with all its ranks (or a run with all its steps): ranks of a step wait for each
-other, so they are no samples of their own. Units are drawn again, each side on its own, and the
-change is studentized each time: the interval is change ± q · error, q being the 95 % quantile of
-|t| (symmetric bootstrap-t, Hall 1988, which holds its level with few units, where percentiles
-do not). Of several terms that are tested together, q is that of the largest |t| among them, so
-that with no change at all any of them is called significant in 5 % of cases, not each (Romano
-and Wolf 2005, single step).
+A unit is a step with all its ranks (or a run with all its steps): ranks of a step wait for
+each other, so they are no samples of their own. Units are drawn again, each side on its own,
+and the change is studentized each time: the interval is change ± q · error, q being the 95 %
+quantile of |t| (symmetric bootstrap-t, Hall 1988, which holds its level with few units, where
+percentiles do not). Of several terms that are tested together, q is that of the largest |t|
+among them, so that with no change at all any of them is called significant in 5 % of cases,
+not each (Romano and Wolf 2005, single step).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Tested:
 
 
 def tested(base: Units, new: Units) -> Tested:
-    """Test how much the mean device-step changed, in each column; the same for the same units."""
+    """Test how much the mean device-step changed, in each column; always the same way."""
     random = np.random.default_rng(_SEED)
     sides = _Side(base), _Side(new)
     error = np.sqrt(sides[0].squared_error + sides[1].squared_error)
@@ -111,6 +111,6 @@ def _portions(sides: tuple[_Side, _Side]) -> list[int]:
 
 
 def _quantile(values: Floats) -> float:
-    """Return the value that 95 % of draws, with the change itself as one more, do not exceed."""
+    """Return what 95 % of draws, with the change itself as one more, do not exceed."""
     rank = int(np.ceil(LEVEL * (values.size + 1))) - 1
     return float(np.partition(values, rank)[rank])

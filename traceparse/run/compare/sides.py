@@ -1,4 +1,4 @@
-"""One side of a comparison: the runs of a job, their device-steps, and what those consist of."""
+"""One side of a comparison: the runs of a job, and what their device-steps consist of."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from traceparse.run.compare.bootstrap import Units
 from traceparse.run.report import DeviceReport, Report, StepReport
 from traceparse.run.sized import TERMS, Known, SizedRun
 
-__all__ = ["MOST_UNITS_OF_STEPS", "Side", "UnitKind", "known_of", "side_of"]
+__all__ = ["LEAST_UNITS", "Side", "UnitKind", "known_of", "side_of"]
 
 UnitKind: TypeAlias = Literal["step", "run"]
-MOST_UNITS_OF_STEPS: Final = 3  # as many runs are units themselves
-_LEAST: Final[Mapping[UnitKind, int]] = {"step": 4, "run": MOST_UNITS_OF_STEPS}
+# fewer do not tell chance from change; as many runs are units themselves
+LEAST_UNITS: Final[Mapping[UnitKind, int]] = {"step": 4, "run": 3}
 _SPLIT: Final = ("exposed_transfer", "exposed_wait", "pipeline_wait")
 _Sums: TypeAlias = dict[str, int]
 
@@ -48,12 +48,20 @@ class Side:
     @property
     def has_enough(self) -> bool:
         """Are there as many units as it takes to tell chance from change?"""
-        return len(self.units) >= _LEAST[self.unit]
+        return len(self.units) >= LEAST_UNITS[self.unit]
 
     @property
     def num_steps(self) -> int:
         """How many steps of runs it has, whole ones of all ranks."""
         return sum(len({key for key, _ in _chosen(report)}) for report in self.reports)
+
+    @property
+    def num_recorded(self) -> tuple[Fraction, int]:
+        """How many steps, and device-steps, do its traces have, whichever are compared?"""
+        nums = [_recorded(report) for report in self.reports]
+        return sum((Fraction(sum(own), len(own)) for own in nums), Fraction(0)), sum(
+            map(sum, nums)
+        )
 
     def mean_ns(self, name: str) -> Fraction:
         """Return the mean device-step (``span``), or one of its terms."""
@@ -64,6 +72,16 @@ class Side:
         names = ("span", *self.terms)
         sums = [[float(own[name]) for name in names] for _, own in self.units]
         return Units(np.array(sums), np.array([float(num) for num, _ in self.units]))
+
+
+def _recorded(report: Report) -> list[int]:
+    """Count the steps in the trace of each device."""
+    return [
+        sum(step.times is not None for step in device.steps)
+        if device.num_steps is None  # of a report from before they were counted
+        else device.num_steps
+        for device in report.devices
+    ]
 
 
 def known_of(reports: Sequence[Report]) -> Known:
@@ -77,7 +95,7 @@ def known_of(reports: Sequence[Report]) -> Known:
 
 def side_of(runs: Sequence[SizedRun], reports: Sequence[Report], known: Known) -> Side:
     """Put the runs of one job together."""
-    unit: UnitKind = "run" if len(reports) >= MOST_UNITS_OF_STEPS else "step"
+    unit: UnitKind = "run" if len(reports) >= LEAST_UNITS["run"] else "step"
     units: dict[tuple[int, object], tuple[int, _Sums]] = defaultdict(lambda: (0, {}))
     ranks: dict[int, tuple[int, _Sums]] = defaultdict(lambda: (0, {}))
     for number, report in enumerate(reports):
