@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from traceparse.errors import InputError
 
 if TYPE_CHECKING:
-    from traceparse.run import Report, Scaling
+    from traceparse.run import Comparison, Report, Scaling
     from traceparse.run.check import Checked
 
-__all__ = ["show_checked", "show_report", "show_scaling"]
+__all__ = ["show_checked", "show_compared", "show_report", "show_scaling"]
 
 
 def show_report(report: Report, *, as_json: bool, quiet: bool, out: Path | None) -> None:
@@ -55,6 +55,44 @@ def show_scaling(curve: Scaling, *, as_json: bool, quiet: bool, out: Path | None
         _draw_scaling(curve, quiet=quiet)
     if not quiet:
         _say_written(saved)
+
+
+def show_compared(found: Comparison, *, as_json: bool, quiet: bool, out: Path | None) -> None:
+    """Print what changed between runs, and save it if there is a place for it.
+
+    A folder gets ``report.json`` and ``report.html``; a name that ends in ``.html`` or
+    ``.json`` is that file.
+    """
+    from traceparse.report import json_text
+
+    text = json_text.render(found)
+    saved: list[Path] = []
+    if out:
+        from traceparse.report import compare_html
+        from traceparse.run import write_whole
+
+        renders = {".html": lambda: compare_html.render(found), ".json": lambda: text}
+        is_file = out.suffix in renders
+        with _writing(out):
+            (out.parent if is_file else out).mkdir(parents=True, exist_ok=True)
+            paths = [out] if is_file else [out / f"report{ending}" for ending in renders]
+            saved = [write_whole(path, renders[path.suffix]()) for path in paths]
+    if as_json:
+        sys.stdout.write(text)
+    else:
+        _draw_compared(found, quiet=quiet)
+    if not quiet:
+        _say_written(saved)
+
+
+def _draw_compared(found: Comparison, *, quiet: bool) -> None:
+    from rich.console import Console
+
+    from traceparse.report import compare_text
+
+    compare_text.render(found, Console())
+    if not quiet:
+        compare_text.render_notes(found, Console(stderr=True))
 
 
 def show_checked(checked: Checked, *, as_json: bool, quiet: bool, junit: Path | None) -> None:
