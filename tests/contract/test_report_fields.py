@@ -103,6 +103,7 @@ def test_roofline(report):
         {
             *("op", "shapes", "dtype", "count", "time_ns", "flop", "bytes", "flop_per_s"),
             *("bytes_per_s", "bound", "roof_ratio", "lost_ns", "recompute_count"),
+            "recompute_time_ns",
         }
     ]
 
@@ -126,7 +127,8 @@ def test_findings(report):
             *("code", "severity", "title", "evidence", "advice", "lost_ratio", "lost_usd"),
         }
         assert finding["severity"] in {"error", "warning", "info"}
-        assert (finding["lost_ratio"], finding["lost_usd"]) == (None, None)
+        lost, usd = finding["lost_ratio"], report["cost"]["usd_per_step"]
+        assert finding["lost_usd"] == (None if lost is None else lost * usd)
 
 
 def test_cost(report):

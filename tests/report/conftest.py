@@ -128,6 +128,7 @@ class Factory:
             "roof_ratio": 0.619,
             "lost_ns": 190 * MS,
             "recompute_count": 0,
+            "recompute_time_ns": 0,
         }
         return {"op": op, **known, **fields}
 

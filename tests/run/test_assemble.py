@@ -132,14 +132,10 @@ def test_notes_of_files_that_failed_come_first(tmp_path):
     assert report.notes[0] == note
 
 
-def test_every_field_that_is_not_computed_has_a_note(tmp_path):
+def test_what_one_rank_alone_does_not_tell_has_a_note(tmp_path):
     report = _assemble(write_rank(tmp_path, 0, 1))
-    named = {message.partition(":")[0] for message in _said(report, "not_computed")}
     plain = report.to_dict()
-    assert named == {
-        "findings other than of impossible speed, of stragglers and of the profiler's own cost"
-    }
-    # one rank alone
+    assert not _said(report, "not_computed")
     assert plain["scaling_loss"] is None
     assert plain["clock"]["aligned"] is False
     (said,) = _said(report, "communication_unsplit")

@@ -42,6 +42,7 @@ def test_three_rows_worked_out_by_hand(make):
             "roof_ratio": 0.45,
             "lost_ns": 110,
             "recompute_count": 0,
+            "recompute_time_ns": 0,
         },
         {
             "op": "compute",
@@ -57,6 +58,7 @@ def test_three_rows_worked_out_by_hand(make):
             "roof_ratio": 0.6,
             "lost_ns": 40,
             "recompute_count": 0,
+            "recompute_time_ns": 0,
         },
         {
             "op": "latency",
@@ -72,6 +74,7 @@ def test_three_rows_worked_out_by_hand(make):
             "roof_ratio": 0.1,
             "lost_ns": 36,
             "recompute_count": 0,
+            "recompute_time_ns": 0,
         },
     ]
 
@@ -80,6 +83,7 @@ def test_recomputed_runs_are_counted_in_the_same_row(make, three_kernels):
     (row,) = make.report(three_kernels).roofline
     # 300 of 400 ns, and 100 of 200 ns
     assert (row["count"], row["recompute_count"], row["time_ns"]) == (2, 1, 600)
+    assert row["recompute_time_ns"] == 200
     assert (row["roof_ratio"], row["lost_ns"], row["bound"]) == (400 / 600, 200, "compute")
 
 

@@ -50,7 +50,7 @@ def test_three_kernels_worked_out_by_hand(make, three_kernels):
         "parallel_efficiency": 0.7,
     }
     assert use["bounds"] == {"executed_flop": [400 * AT_PEAK] * 2, "hfu": [0.4, 0.4]}
-    assert (report.run.reference_dtype, report.findings) == ("bf16", [])
+    assert report.run.reference_dtype == "bf16"
     (device,) = report.devices
     assert device.utilization == use
     (step,) = device.steps
@@ -124,7 +124,6 @@ def test_model_flop_of_the_whole_job_are_divided_among_its_devices(make, three_k
     )
     assert shares(use["waterfall"])["recompute"] == pytest.approx(0.2)
     assert report.run.conventions == {"model_flop": "given"}
-    assert report.findings == []
 
 
 def test_model_flop_are_per_device_where_a_rank_has_several(make):

@@ -28,9 +28,12 @@ __all__ = [
     "CollectiveRow",
     "clock_line",
     "communication_of",
+    "is_small",
     "is_split",
     "last_in",
+    "latency_of",
     "link_line",
+    "link_of",
     "loss_lines",
     "rows_of",
     "waited_for",
@@ -143,26 +146,35 @@ def loss_lines(report: Report) -> Iterator[str]:
     yield f"Parallel efficiency {format_ratio(loss['parallel_efficiency'])} = {factors}"
 
 
-def link_line(report: Report) -> str | None:
-    """Say what bandwidths compare with, if a table has the accelerator's link."""
+def link_of(report: Report) -> tuple[str, float] | None:
+    """Return what joins the devices, and its bytes/s in each direction, if a table has it."""
     used = report.run.accelerator or {}
     link = next((entry.link for entry in accelerators() if entry.id == used.get("id")), None)
     rate = link.gb_per_s_per_direction if link else None
     if link is None or rate is None:
         return None
+    return f"{link.kind} of {used['id']}", rate * 1e9
+
+
+def link_line(report: Report) -> str | None:
+    """Say what bandwidths compare with, if a table has the accelerator's link."""
+    link = link_of(report)
+    if link is None:
+        return None
     fastest = max(
         (
             row["busbw_bytes_per_s"] or 0
             for row in report.collectives or ()
-            if not _is_small(row)
+            if not is_small(row)
         ),
         default=0,
     )
     if not fastest:
         return None
-    share = fastest / rate / 1e9
+    name, rate = link
+    share = fastest / rate
     text = (
-        f"{link.kind} of {used['id']} has {rate:,g} GB/s in each direction, the fastest busbw "
+        f"{name} has {rate / 1e9:,g} GB/s in each direction, the fastest busbw "
         f"is {format_ratio(share)} of that"
     )
     if share > 1:
@@ -243,8 +255,8 @@ def _row(row: Mapping[str, Any], decimals: int) -> CollectiveRow:
         transfer=transfer,
         wait=wait,
         exposed=exposed,
-        algbw=UNKNOWN if _is_small(row) else _bandwidth(row["algbw_bytes_per_s"]),
-        busbw=_latency(row) if _is_small(row) else _bandwidth(row["busbw_bytes_per_s"]),
+        algbw=UNKNOWN if is_small(row) else _bandwidth(row["algbw_bytes_per_s"]),
+        busbw=latency_of(row) if is_small(row) else _bandwidth(row["busbw_bytes_per_s"]),
         last=", ".join(f"rank {rank}: {num:,}" for rank, num in lasts) or UNKNOWN,
     )
 
@@ -266,12 +278,12 @@ def _size(count: int | None) -> str:
     return f"{size:,.1f} {unit}"
 
 
-def _is_small(row: Mapping[str, Any]) -> bool:
+def is_small(row: Mapping[str, Any]) -> bool:
     """Say whether a message is so small that its transfer is latency, not bandwidth."""
     return 0 < (row["message_bytes"] or 0) < _LATENCY_BYTES
 
 
-def _latency(row: Mapping[str, Any]) -> str:
+def latency_of(row: Mapping[str, Any]) -> str:
     """Write how long one instance transfers."""
     num = sum(row["last_rank_counts"].values())  # those that were split
     if row["transfer_ns"] is None or not num:

@@ -167,6 +167,12 @@ DEFINITIONS: Final = {
         "load balance × serialization × transfer; here, transfer = (step − mean "
         "exposed_transfer) / step"
     ),
+    "contention": (
+        "Σ (duration − median duration of the same operator, shapes and kernel on the same "
+        "rank, over the whole file, where no comm overlaps), over compute kernels overlapped "
+        "by comm"
+    ),
+    "achieved": "executed FLOP ÷ span, of one device",
     "hfu": "Σ_dtype executed FLOP/peak ÷ span; executed includes recomputation",
     "mfu": "likewise with what the model needs for forward and backward",
     "other_kernels": "compute time outside counted kernels",

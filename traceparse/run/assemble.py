@@ -16,12 +16,14 @@ from traceparse.rank import DeviceDigest, RankDigest
 from traceparse.run.across import across
 from traceparse.run.asked import Asked
 from traceparse.run.basis import choose
+from traceparse.run.bound import bound_of
 from traceparse.run.captures import one_a_rank
 from traceparse.run.facts import facts_of, overhead_findings
-from traceparse.run.findings import in_order
+from traceparse.run.findings import View, found_in, in_order, priced
+from traceparse.run.findings.viewed import view_of
 from traceparse.run.measure import Part, measure
 from traceparse.run.report import Report, RunInfo
-from traceparse.run.summary import summarize
+from traceparse.run.summary import judged, summarize
 from traceparse.run.top_kernels import top_kernels
 from traceparse.units import rank_ranges
 
@@ -29,14 +31,10 @@ __all__ = ["assemble"]
 
 T = TypeVar("T")
 
-# fields of the contract that later versions fill
 _NOTHING_TOGETHER = Note(
     "no_communication",
     "no collective or point-to-point call was recorded, so there is no common clock, and no "
     "loss to communication",
-)
-_NOT_COMPUTED = (
-    "findings other than of impossible speed, of stragglers and of the profiler's own cost",
 )
 
 
@@ -77,7 +75,7 @@ def assemble(
         parts, basis, asked or Asked(), world_size=run.world_size, together=together
     )
     facts = facts_of(used)
-    return Report(
+    report = Report(
         generator={"name": "traceparse", "version": traceparse.__version__},
         run=replace(
             run,
@@ -97,10 +95,6 @@ def assemble(
             *basis.notes,
             *measured.notes,
             *(together.notes if together else (_NOTHING_TOGETHER,)),
-            *(
-                Note("not_computed", f"{field}: not computed by this version")
-                for field in _NOT_COMPUTED
-            ),
         ),
         files=tuple(digest.health for digest in ordered),
         devices=measured.devices,
@@ -113,6 +107,20 @@ def assemble(
         clock=together.clock_field() if together else None,
         scaling_loss=measured.scaling_loss,
         what_if=measured.what_if,
+        bands=measured.bands,
+    )
+    return _judged(report, view_of(report, basis, used, measured.counted_ns))
+
+
+def _judged(report: Report, view: View) -> Report:
+    """Add what follows from all other fields together: verdict and findings."""
+    hfu = (report.utilization or {}).get("hfu")
+    usd = report.cost["usd_per_step"] if report.cost else None
+    found = in_order(report.findings or (), found_in(view))
+    return replace(
+        report,
+        summary=judged(report.summary, bound_of(view), hfu),
+        findings=priced(found, usd),
     )
 
 

@@ -10,10 +10,11 @@ from traceparse.errors import Note
 from traceparse.rank import DeviceDigest, RankDigest, StepTimes, Times
 from traceparse.run.across import Across
 from traceparse.run.asked import Asked
+from traceparse.run.bands import bands_of
 from traceparse.run.basis import Basis
 from traceparse.run.conventions import conventions_of
 from traceparse.run.cost import cost_of
-from traceparse.run.findings import findings_of, in_order
+from traceparse.run.findings import impossible, in_order, most_reached
 from traceparse.run.model import fact_of, model_of, num_devices
 from traceparse.run.peaks import PeakFinder, Peaks, about_ceiling, accelerator_of
 from traceparse.run.report import DeviceReport, StepReport
@@ -57,6 +58,8 @@ class Measured:
     scaling_loss: Mapping[str, Any] | None
     what_if: Mapping[str, Any] | None
     communication_ns: Mapping[str, int] | None
+    counted_ns: int | None
+    bands: Mapping[str, Mapping[str, Any]]
     notes: tuple[Note, ...]
 
 
@@ -89,13 +92,15 @@ def measure(
         utilization=utilization,
         roofline=[row.plain() for row in rows] if rows or job.tells_work else None,
         findings=in_order(
-            findings_of(use, [(p.rank, u) for p, u in zip(parts, uses, strict=True)], rows),
+            impossible(use, [(p.rank, u) for p, u in zip(parts, uses, strict=True)], rows),
             (one.finding for one in again.stragglers),
         ),
         cost=job.cost(use.tally, utilization["waterfall"]),
         scaling_loss=loss,
         what_if=again.field,
         communication_ns=use.communication_ns,
+        counted_ns=use.tally.counted_ns,
+        bands=job.bands(use, loss),
         notes=(*job.notes(use, about_kinds), *again.notes),
     )
 
@@ -112,6 +117,7 @@ class _Job:
         together: Across | None,
     ) -> None:
         self._parts, self._asked, self._world_size = parts, asked, world_size
+        self._together = together
         self._finder = PeakFinder(asked)
         self.peaks = [self._finder.of(part.digest, part.device) for part in parts]
         self._tallies = [
@@ -203,6 +209,16 @@ class _Job:
             devices=self._num_devices,
             tokens_per_step=self._tokens,
         )
+
+    def bands(self, use: Use, loss: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
+        """Judge MFU, as far as it is of the data sheet's peak, and what scaling costs."""
+        tally = use.tally
+        values = {name: value for name, value in (loss or {}).items() if name != "step_ns"}
+        if self._together is not None and tally.span_ns:
+            values["exposed_comm_ratio"] = tally.exposed_comm_ns / tally.span_ns
+        if self._asked.ceiling == "spec" and use.mfu is not None:
+            values["mfu"] = float(use.mfu)
+        return bands_of(values, reference_dtype=self.reference, maximum=most_reached(use))
 
     def notes(self, use: Use, about_kinds: Sequence[Note]) -> Iterator[Note]:
         silent = [

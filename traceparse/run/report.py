@@ -91,6 +91,9 @@ class Summary:
     first and the last of them; ``span_ns`` is a sum of spans, not ``end_ns - start_ns``.
     ``communication_ns`` is what their exposed communication was, by the terms of
     ``scaling_loss``; ``None`` where waiting and transfer cannot be told apart.
+    ``bound`` says which of ``compute``, ``memory``, ``communication`` and ``host`` costs most
+    of them (``by``), and its share (``ratio``); both are ``None`` where that is not known. The
+    verdict says so in a sentence, ``detail`` how long a mean step is and what it is spent on.
     """
 
     verdict: str
@@ -102,6 +105,8 @@ class Summary:
     exposed_copy_ratio: float | None
     idle_ratio: float | None
     communication_ns: Mapping[str, int] | None = None
+    bound: Mapping[str, Any] | None = None
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +114,9 @@ class Report:
     """Where the time of one job went. Attributes and units as in the report contract.
 
     ``cost`` (an addition to it) is ``None`` where no price was given; ``what_if`` (another) has
-    how long a step would take under other conditions; ``top_kernels`` (another) what took most
-    of the time of all devices (:func:`traceparse.run.top_kernels.top_kernels`).
+    how long a step would take under other conditions; ``bands`` (another) which numbers are
+    good, by sources that are named; ``top_kernels`` (another) what took most of the time of all
+    devices (:func:`traceparse.run.top_kernels.top_kernels`).
     """
 
     generator: Mapping[str, str]
@@ -128,6 +134,7 @@ class Report:
     top_kernels: Sequence[Mapping[str, Any]] | None = None
     findings: Sequence[Mapping[str, Any]] | None = None
     cost: Mapping[str, Any] | None = None
+    bands: Mapping[str, Mapping[str, Any]] | None = None
     schema_version: int = SCHEMA_VERSION
 
     def to_dict(self) -> dict[str, Any]:

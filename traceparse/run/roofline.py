@@ -48,6 +48,7 @@ class Row:
     count: int = 0
     recompute_count: int = 0
     time_ns: int = 0
+    recompute_time_ns: int = 0
     flop: int = 0
     num_bytes: int = 0
     shortest_ns: int | None = 0
@@ -58,6 +59,7 @@ class Row:
         self.count += work.count
         self.recompute_count += work.count if work.is_recompute else 0
         self.time_ns += work.time_ns
+        self.recompute_time_ns += work.time_ns if work.is_recompute else 0
         self.flop += work.flop
         self.num_bytes += work.least_bytes
         if self.shortest_ns is not None:
@@ -162,6 +164,7 @@ class Row:
             "roof_ratio": None if roof_ns is None or not time_ns else float(roof_ns / time_ns),
             "lost_ns": None if lost_ns is None else round(lost_ns),
             "recompute_count": self.recompute_count,
+            "recompute_time_ns": self.recompute_time_ns,
         }
 
 

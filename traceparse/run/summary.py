@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
+from typing import Final
 
 from traceparse.rank import PART_NAMES, Times
 from traceparse.run.basis import Basis
+from traceparse.run.bound import Bound, By
 from traceparse.run.report import DeviceReport, StepReport, Summary
-from traceparse.units import format_ns, format_number_of, format_percent
+from traceparse.units import format_ns, format_number_of, format_percent, format_ratio
 
-__all__ = ["summarize"]
+__all__ = ["judged", "summarize"]
+
+_SPENT_ON: Final[dict[By, str]] = {
+    "communication": "communication beside which nothing computes takes",
+    "host": "waiting for hosts takes",
+    "memory": "kernels that wait for memory take",
+    "compute": "matrix products and the like take",
+}
 
 
 def summarize(devices: Sequence[DeviceReport], basis: Basis) -> Summary:
@@ -21,8 +30,10 @@ def summarize(devices: Sequence[DeviceReport], basis: Basis) -> Summary:
         for place in places
     ]
     times = _add_up([step.times for step in chosen if step.times])
+    detail = _detail(devices, chosen, times)
     return Summary(
-        verdict=_verdict(devices, chosen, times),
+        verdict=detail,
+        detail=detail,
         basis=basis.name,
         num_device_steps=len(chosen),
         times=times,
@@ -31,6 +42,21 @@ def summarize(devices: Sequence[DeviceReport], basis: Basis) -> Summary:
         exposed_copy_ratio=_ratio(times.exposed_copy_ns, times.span_ns),
         idle_ratio=_ratio(times.idle_ns, times.span_ns),
     )
+
+
+def judged(summary: Summary, bound: Bound, hfu: float | None) -> Summary:
+    """Let the verdict name what bounds a run; where that is unknown, it stays as it is."""
+    found = replace(summary, bound={"by": bound.by, "ratio": bound.ratio})
+    if bound.by is None:
+        return found
+    unit = "device-windows" if summary.basis == "windows" else "device-steps"
+    verdict = (
+        f"{bound.by.capitalize()}-bound: {_SPENT_ON[bound.by]} {format_ratio(bound.ratio)} of "
+        f"the {unit}"
+    )
+    if hfu is not None:
+        verdict += f"; HFU {format_ratio(hfu)}"
+    return replace(found, verdict=verdict)
 
 
 def _add_up(parts: Sequence[Times]) -> Times:
@@ -46,7 +72,7 @@ def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _verdict(devices: Sequence[DeviceReport], steps: Sequence[StepReport], times: Times) -> str:
+def _detail(devices: Sequence[DeviceReport], steps: Sequence[StepReport], times: Times) -> str:
     """Name the largest part of the time first, then the others."""
     if not times.span_ns:
         return "no time to account for: every step is empty"

@@ -13,6 +13,7 @@ from traceparse.work.accelerators import (
     parse_peak,
 )
 from traceparse.work.call import Call, NotKnownError, Work
+from traceparse.work.device import read_device
 from traceparse.work.dtypes import MAYBE_TF32
 from traceparse.work.identify import Identified, identify
 from traceparse.work.operators import TEMPLATES, Formula, added_formulas, formulas, work_of
@@ -38,5 +39,6 @@ __all__ = [
     "input_bytes",
     "load_file",
     "parse_peak",
+    "read_device",
     "work_of",
 ]

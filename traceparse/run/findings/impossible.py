@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
+from traceparse.run.findings.finding import finding
 from traceparse.run.peaks import Peaks
 from traceparse.run.roofline import Row
 from traceparse.run.tally import NS_PER_S
 from traceparse.run.utilization import Use
 from traceparse.units import format_flop_per_s, format_number_of, format_ratio, rank_ranges
 
-__all__ = ["findings_of", "in_order"]
+__all__ = ["impossible", "most_reached"]
 
 _TOLERANCE = Fraction(101, 100)  # peaks are rounded, and times to the nanosecond
 _MOST_NAMED = 5
@@ -31,39 +31,14 @@ _WRONG_COUNT = (
 )
 
 
-def findings_of(
+def impossible(
     use: Use, devices: Sequence[tuple[int | None, Use]], rows: Sequence[Row]
-) -> list[Mapping[str, Any]]:
-    """Return the findings on a run, its devices (with their ranks) and its operators."""
-    return in_order(
-        _faster_than_peak(use, devices),
-        _operators(rows),
-        _model_beyond_maximum(use),
-        _model_beyond_executed(use),
-    )
-
-
-def in_order(*found: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Put findings together: the most severe first, then those that lose most."""
-    order = ("error", "warning", "info")
-    return sorted(
-        chain.from_iterable(found),
-        key=lambda one: (order.index(one["severity"]), -(one["lost_ratio"] or 0)),
-    )
-
-
-def _finding(
-    code: str, severity: Literal["error", "warning"], title: str, evidence: str, advice: str
-) -> dict[str, Any]:
-    return {
-        "code": code,
-        "severity": severity,
-        "title": title,
-        "evidence": evidence,
-        "advice": advice,
-        "lost_ratio": None,
-        "lost_usd": None,
-    }
+) -> Iterator[Mapping[str, Any]]:
+    """Find what cannot be of a run, its devices (with their ranks) and its operators."""
+    yield from _faster_than_peak(use, devices)
+    yield from _operators(rows)
+    yield from _model_beyond_maximum(use)
+    yield from _model_beyond_executed(use)
 
 
 def _faster_than_peak(
@@ -79,7 +54,7 @@ def _faster_than_peak(
         ranks = sorted({rank for rank, _ in beyond if rank is not None})
         where = f"rank {rank_ranges(ranks)}" if ranks else format_number_of(len(beyond), "file")
         worst = max((excess for _, excess in beyond), key=lambda excess: excess.ratio)
-    yield _finding(
+    yield finding(
         "faster_than_peak",
         "error" if worst.is_certain else "warning",
         f"matrix products of {where} are faster than the device can be",
@@ -135,7 +110,7 @@ def _operators(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
         peak = float(row.flop * NS_PER_S / row.least_ns)
         more = len(beyond) - _MOST_NAMED
         also = f"; {format_number_of(more, 'more row')} like it" if more > 0 else ""
-        yield _finding(
+        yield finding(
             "faster_than_peak",
             "error",
             f"{row.op[:_SHORT]} in {row.dtype} is faster than the device can be",
@@ -143,6 +118,12 @@ def _operators(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
             f"{row.shapes[:_SHORT]}, where the peak is {format_flop_per_s(peak)}{also}",
             _WRONG_PREMISE,
         )
+
+
+def most_reached(use: Use) -> float | None:
+    """Return which share of the peak the fastest matrix products of the devices reach."""
+    spec_ns, mamf_ns = use.model_ns_at(_spec), use.model_ns_at(_reached)
+    return float(spec_ns / mamf_ns) if spec_ns is not None and mamf_ns else None
 
 
 def _model_beyond_maximum(use: Use) -> Iterator[dict[str, Any]]:
@@ -156,20 +137,19 @@ def _model_beyond_maximum(use: Use) -> Iterator[dict[str, Any]]:
         "whole job and of one step; some conventions count embeddings and all of causal "
         f"attention), or {_WRONG_PREMISE}"
     )
-    most = float(spec_ns / mamf_ns)
     mfu = format_ratio(float(spec_ns / span_ns))
     if use.model.flop is None and spec_ns > span_ns:
         return  # said already of what ran
     if spec_ns > span_ns:
         title, evidence = "MFU is above 100%", f"MFU would be {mfu}, {use.model.source}"
-        yield _finding("faster_than_peak", "error", title, evidence, advice)
+        yield finding("faster_than_peak", "error", title, evidence, advice)
     else:
-        yield _finding(
+        yield finding(
             "mfu_above_measured_maximum",
             "error",
             "MFU is above what matrix products alone were ever measured at",
             f"MFU would be {mfu}, {use.model.source}; the fastest products reach "
-            f"{format_ratio(most)} of the peak",
+            f"{format_ratio(most_reached(use))} of the peak",
             advice,
         )
 
@@ -178,7 +158,7 @@ def _model_beyond_executed(use: Use) -> Iterator[dict[str, Any]]:
     hfu, mfu = use.hfu, use.mfu
     if use.model.flop is None or hfu is None or mfu is None or mfu <= hfu:
         return
-    yield _finding(
+    yield finding(
         "model_flop_exceed_executed",
         "warning",
         "the model needs more than was seen to run",

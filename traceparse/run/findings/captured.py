@@ -1,0 +1,52 @@
+"""What a capture left out, so that this report cannot tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from traceparse.run.findings.finding import Finding, finding
+from traceparse.run.findings.view import View
+from traceparse.units import format_number_of
+
+__all__ = ["missing_shapes", "missing_steps"]
+
+_FEWEST_STEPS: Final = 3
+
+
+def missing_shapes(view: View) -> Iterator[Finding]:
+    """Find traces that tell no operators with shapes."""
+    if view.counted_ns is not None or view.roofline:
+        return
+    yield finding(
+        "missing_shapes",
+        "info",
+        "no shapes were recorded, so FLOP, HFU and MFU are unknown",
+        "no trace tells the shapes of its operators; what memory and what compute bounds "
+        "cannot be told apart",
+        "profile with record_shapes=True, which `traceparse capture` does; it costs little "
+        "(with_stack and profile_memory cost much, and are not needed)",
+    )
+
+
+def missing_steps(view: View) -> Iterator[Finding]:
+    """Find captures of too few whole steps to tell a habit from an accident."""
+    if view.basis == "complete_steps" and view.num_steps >= _FEWEST_STEPS:
+        return
+    how = (
+        "record at least three steps after warm-up: `traceparse capture --steps 10-13`, or "
+        "torch.profiler.schedule(wait=5, warmup=2, active=4) with prof.step() after every step"
+    )
+    if view.basis == "windows":
+        title = "no trace has step markers, so whole windows are judged"
+        evidence = "warm-up, loading and the profiler's own start count like training"
+    elif view.basis == "all_steps":
+        title = "no step is complete on every rank"
+        evidence = "all steps are judged, also the last one, whose end nothing marks"
+    else:
+        title = f"only {format_number_of(view.num_steps, 'step')} can be judged"
+        evidence = (
+            f"{format_number_of(view.num_steps, 'step')} complete on every rank; a slow one "
+            f"among so few weighs as much as all others"
+        )
+    yield finding("missing_steps", "info", title, evidence, how)
