@@ -141,12 +141,11 @@ def _largest_operator(found: Comparison) -> Iterator[str]:
 def side_line(side: SideSummary) -> str:
     """Say what a side is: its runs, its size, what is compared of it."""
     more = f" and {side.num_runs - 1} more runs" if side.num_runs > 1 else ""
+    steps = format_number_of(side.num_steps, "step")
     parts = [
         format_number_of(side.num_devices, "device"),
         side.accelerator or "accelerator unknown",
-        "whole windows"
-        if side.basis == "windows"
-        else format_number_of(side.num_steps, "step"),
+        "whole windows" if side.basis == "windows" else steps,
     ]
     if side.mfu is not None:
         parts.append(f"MFU {format_ratio(side.mfu)}")
@@ -263,14 +262,10 @@ def _collective(row: Mapping[str, Any]) -> str:
 
 def _collective_details(row: Mapping[str, Any], places: int) -> Iterator[str]:
     base, new = row["base"], row["new"]
-    for key, words in (
-        ("transfer_ns", "transfer"),
-        ("wait_ns", "wait"),
-        ("exposed_ns", "exposed"),
-    ):
-        sides = (side and format_ms(side[key], places) for side in (base, new))
-        yield f"{words} {_both('ms', *sides)}"
-    yield _both("times", *(side and format_figure(side["count"]) for side in (base, new)))
+    for words in ("transfer", "wait", "exposed"):
+        sides = (side and format_ms(side[f"{words}_ns"], places) for side in (base, new))
+        yield f"{words} {_both(' ms', *sides)}"
+    yield _times(base, new)
 
 
 def _times(base: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> str:
