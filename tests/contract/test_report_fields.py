@@ -72,10 +72,12 @@ def test_facts(make, three_kernels, report):
 
 def test_devices_and_steps(report):
     (device,) = report["devices"]
-    assert set(device) == {"rank", "device", "window", "steps", "kernels", "utilization"}
+    assert set(device) == {
+        *("rank", "device", "window", "steps", "kernels", "utilization", "num_steps"),
+    }
     (step,) = device["steps"]
     assert set(step) == {
-        *("step", "name", "open_ended", "communication_ns", "waterfall"),
+        *("step", "name", "open_ended", "communication_ns", "waterfall", "contention_ns"),
         *TIMES,
         *FIGURES,
     }

@@ -269,14 +269,15 @@ def _collective_details(row: Mapping[str, Any], places: int) -> Iterator[str]:
 
 
 def _times(base: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> str:
-    sides = (side and format_figure(side["count"]) for side in (base, new))
-    return f"{_both('x', *sides)} a step"
+    counts = (None if side is None else format_figure(side["count"]) for side in (base, new))
+    return f"{_both('x', *counts)} a step"
 
 
 def _both(unit: str, before: str | None, after: str | None) -> str:
-    if before == after:
-        return f"{before}{unit}"
-    return f"{before or 'none'} -> {after or 'none'}{unit}"
+    """Write what was and what is; of what came or went the one that there is."""
+    if before is None or after is None or before == after:
+        return f"{before or after}{unit}"
+    return f"{before} -> {after}{unit}"
 
 
 def _places(found: Comparison) -> int:

@@ -17,12 +17,12 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LEVEL", "NUM_RESAMPLES", "Tested", "Units", "tested"]
+__all__ = ["LEVEL", "NUM_RESAMPLES", "Significance", "Units", "significance_of"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 LEVEL: Final = 0.95
-NUM_RESAMPLES: Final = 4_999
+NUM_RESAMPLES: Final = 1_999
 _SEED: Final = 20_260_101
 _MOST_NUMBERS: Final = 1 << 22  # drawn at once
 
@@ -39,14 +39,14 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class Significance:
     """The half width of the interval of the first column; which of the others changed."""
 
     half_width: float
     significant: tuple[bool, ...]
 
 
-def tested(base: Units, new: Units) -> Tested:
+def significance_of(base: Units, new: Units) -> Significance:
     """Test how much the mean device-step changed, in each column; always the same way."""
     random = np.random.default_rng(_SEED)
     sides = _Side(base), _Side(new)
@@ -61,7 +61,7 @@ def tested(base: Units, new: Units) -> Tested:
     # a change between sides that never vary is none of chance
     significant = np.where(error > 0, found > highest, change != 0)
     half_width = float(_quantile(own) * error[0]) if error[0] else 0.0
-    return Tested(half_width, tuple(significant[1:].tolist()))
+    return Significance(half_width, tuple(significant[1:].tolist()))
 
 
 class _Side:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from traceparse.errors import InputError, Note, UsageError
-from traceparse.run.compare.bootstrap import LEVEL, NUM_RESAMPLES, Tested, tested
+from traceparse.run.compare.bootstrap import LEVEL, NUM_RESAMPLES, Significance, significance_of
 from traceparse.run.compare.collectives import collectives_of
 from traceparse.run.compare.notes import about_rows, about_sides, about_units
 from traceparse.run.compare.operators import operators_of
@@ -124,7 +124,7 @@ def compare_of(
     require_sides(*reports)
     base, new = _sides(paths, reports)
     delta = new.mean_ns("span") - base.mean_ns("span")
-    found = _tested(base, new)
+    found = _significance(base, new)
     step, terms = _step(base, new, found), _terms(base, new, found)
     verdict = _verdict(step, terms)
     changes = ranks_of(base, new)
@@ -172,7 +172,11 @@ def _sides(
 ) -> tuple[Side, Side]:
     known = known_of([report for side in reports for report in side])
     base, new = (
-        side_of(sized_runs(names, own)[0], own, known)
+        side_of(
+            [sized_runs([name], [one])[0][0] for name, one in zip(names, own, strict=True)],
+            own,
+            known,
+        )
         for names, own in zip(paths, reports, strict=True)
     )
     marked = [run.path for side in (base, new) for run in side.runs if run.basis != "windows"]
@@ -185,13 +189,13 @@ def _sides(
     return base, new
 
 
-def _tested(base: Side, new: Side) -> Tested | None:
+def _significance(base: Side, new: Side) -> Significance | None:
     if not (base.has_enough and new.has_enough):
         return None
-    return tested(base.drawn(), new.drawn())
+    return significance_of(base.drawn(), new.drawn())
 
 
-def _step(base: Side, new: Side, found: Tested | None) -> dict[str, Any]:
+def _step(base: Side, new: Side, found: Significance | None) -> dict[str, Any]:
     before, after = round(base.mean_ns("span")), round(new.mean_ns("span"))
     delta = after - before
     interval = None
@@ -207,7 +211,7 @@ def _step(base: Side, new: Side, found: Tested | None) -> dict[str, Any]:
     }
 
 
-def _terms(base: Side, new: Side, found: Tested | None) -> dict[str, dict[str, Any]]:
+def _terms(base: Side, new: Side, found: Significance | None) -> dict[str, dict[str, Any]]:
     """Return the change of each term, in whole ns that add up to the change of the step."""
     step = base.mean_ns("span")
     total = round(new.mean_ns("span")) - round(step)
