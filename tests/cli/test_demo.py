@@ -37,11 +37,20 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_demo_trains_analyzes_shows_and_saves(
     calls: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    demo(ranks=3, out=Path("there"), as_json=True)
+    demo(ranks=3, out=Path("there"), format=["html,json"], as_json=True)
     assert calls == [
         ("train", Path("there"), 3),
         ("analyze", [Path("there/traces")], {"peak": "measured", "price": None}),
-        ("show", "the report", {"as_json": True, "quiet": False, "out": Path("there")}),
+        (
+            "show",
+            "the report",
+            {
+                "as_json": True,
+                "quiet": False,
+                "out": Path("there"),
+                "formats": ("html", "json"),
+            },
+        ),
     ]
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", "training a small model on 3 CPU ranks\n")
@@ -51,7 +60,7 @@ def test_quiet_demo_says_nothing_of_its_own(
     calls: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     demo(quiet=True)
-    options = {"as_json": False, "quiet": True, "out": Path("demo-out")}
+    options = {"as_json": False, "quiet": True, "out": Path("demo-out"), "formats": None}
     assert calls[-1] == ("show", "the report", options)
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", "")

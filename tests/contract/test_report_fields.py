@@ -73,7 +73,8 @@ def test_facts(make, three_kernels, report):
 def test_devices_and_steps(report):
     (device,) = report["devices"]
     assert set(device) == {
-        *("rank", "device", "window", "steps", "kernels", "utilization", "num_steps"),
+        *("rank", "device", "window", "steps", "kernels", "utilization", "host"),
+        "num_steps",
     }
     (step,) = device["steps"]
     assert set(step) == {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.traces import copy, kernel, launch, write
+from tests.traces import copy, kernel, launch, span, write
 from traceparse import ordered
 from traceparse.ingest import read_trace
 from traceparse.rank.link import UNLINKED, Links
@@ -32,7 +32,8 @@ def _links(tmp_path, events) -> Links:
         links.add_events(numbers_of(part, "correlation"), row=rows)
         num += part.num_rows
     threads = Threads()
-    for part in kept["launches"].parts("correlation", "start_ns", "name", "pid", "tid"):
+    columns = ("correlation", "start_ns", "end_ns", "name", "pid", "tid")
+    for part in kept["launches"].parts(*columns):
         links.add_calls(numbers_of(part, "correlation"), part, threads.of(part))
     return links
 
@@ -42,7 +43,7 @@ def _linked(tmp_path, events) -> list[tuple[int | None, int, bool]]:
     num = sum(event["cat"] != "cuda_runtime" for event in events)
     found: list[tuple[int | None, int, bool]] = [(None, -1, False)] * num
     for linked in _links(tmp_path, events).parts():
-        told = (column.tolist() for column in linked[1:])
+        told = (column.tolist() for column in linked[1:4])
         for row, (at, thread, is_graph) in zip(
             linked.events["row"].tolist(), zip(*told, strict=True), strict=True
         ):
@@ -110,6 +111,23 @@ def test_what_a_graph_replays_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(ordered, "_RUN", 2)
     monkeypatch.setattr(ordered, "_LEAST", 1)
     assert [is_graph for _, _, is_graph in _linked(tmp_path, events)] == wanted
+
+
+def test_a_launch_lasts_until_the_last_of_its_calls_returns(tmp_path, monkeypatch):
+    calls = [span("cuda_runtime", "cudaLaunchKernel", 5, 9, correlation=1)]
+    calls += [launch(6, correlation=1, name="cuLaunchKernel"), launch(20, correlation=2)]
+    links = _links(
+        tmp_path, [kernel(100 + n, 1, correlation=1 + n % 2) for n in range(4)] + calls
+    )
+    for rows in (9, 2):
+        monkeypatch.setattr(ordered, "_RUN", rows)
+        monkeypatch.setattr(ordered, "_LEAST", 1)
+        found = {
+            (row, until_ns)
+            for linked in links.parts()
+            for row, until_ns in zip(linked.events["row"], linked.until_ns, strict=True)
+        }
+        assert found == {(0, 14_000), (2, 14_000), (1, 21_000), (3, 21_000)}
 
 
 def test_many_kernels_of_one_graph_launch_share_it(tmp_path):

@@ -6,8 +6,8 @@ import base64
 import hashlib
 import re
 
+from tests.report.parsed import Parsed
 from tests.report.test_compare_text import OTHER_ROWS, ROWS, job
-from tests.report.test_html import Parsed
 from tests.run.compare.made import compared, kernel
 from traceparse.report import compare_html
 from traceparse.report.compare_words import operator_rows, side_line, term_rows, verdict
@@ -20,15 +20,16 @@ def test_the_words_are_those_of_the_terminal():
     text = " ".join(page.text.split())
     assert verdict(SLOWER) in text
     assert side_line(SLOWER.base) in text
-    terms, operators, collectives, notes = page.tables
-    assert terms[1:] == [
+    assert page.body("terms-table") == [
         [row.name, row.base, row.new, row.delta, row.share, row.is_significant]
         for row in term_rows(SLOWER)
     ]
     ((row,), more) = operator_rows(SLOWER, 9)
-    assert (operators[1][:3], more) == ([row.name, row.delta, row.share], 0)
-    assert collectives[1][0] == "allreduce of 25.0 MB fp32 among ranks 0-1"
-    assert notes[1][0] == "runs_not_repeated"
+    ((*operator, _),) = page.body("operators-table")
+    assert (operator, more) == ([row.name, row.delta, row.share], 0)
+    ((collective, *_),) = page.body("collectives-table")
+    assert collective == "allreduce of 25.0 MB fp32 among ranks 0-1"
+    assert page.body("notes-table")[0][0] == "runs_not_repeated"
 
 
 def test_no_difference_has_no_rows():

@@ -32,11 +32,13 @@ def drawn(found, draw=compare_text.render, **options: Any) -> list[str]:
 
 ROWS = {
     "top_kernels": [kernel("aten::mm", "2x2, 2x2", 24 * MS, name="cutlass", count=12)],
-    "collectives": [collective("allreduce", 25 * MS)],
+    "collectives": [collective("allreduce", 25 * MS, count=6)],
 }
 OTHER_ROWS = {
     "top_kernels": [kernel("aten::mm", "2x2, 2x2", 84 * MS, name="nvjet", count=12)],
-    "collectives": [collective("allreduce", 25 * MS, exposed_ns=120 * MS, wait_ns=120 * MS)],
+    "collectives": [
+        collective("allreduce", 25 * MS, count=6, exposed_ns=120 * MS, wait_ns=120 * MS)
+    ],
 }
 
 
@@ -64,8 +66,8 @@ def test_a_verdict_its_reasons_terms_operators_and_collectives():
         "",
         "Collectives that changed, exposed ms of a mean step",
         "    +10.0  +10.0% allreduce of 25.0 MB fp32 among ranks 0-1",
-        "                  transfer 0.0 ms; wait 0.0 -> 10.0 ms; exposed 0.0 -> 10.0 ms; 0.6667x "
-        "a step",
+        "                  transfer 0.0 ms; wait 0.0 -> 10.0 ms; exposed 0.0 -> 10.0 ms; "
+        "1x a step",
     ]
 
 
@@ -110,8 +112,8 @@ def test_one_rank_is_named():
     rank = {"rank": 3, "delta_ns": 5 * MS, "others_delta_ns": 0, "term": "idle", "cause": None}
     found = replace(compared(job(0, 0), job(10, 10)), rank=rank)
     assert drawn(found)[1] == (
-        "it is one rank: rank 3; what it does itself changed by +5.0 ms (most of it idle), by 0 "
-        "ms on the median of the others"
+        "it is one rank: rank 3; what it does itself changed by +5.0 ms (most of it idle), by "
+        "0 ms on the median of the others"
     )
     link = {**rank, "delta_ns": None, "others_delta_ns": None, "term": None,
             "cause": "slow link"}  # fmt: skip

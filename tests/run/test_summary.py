@@ -6,6 +6,7 @@ from traceparse.rank import KernelCounts, Times
 from traceparse.run import DeviceReport, StepReport
 from traceparse.run import summary as summaries
 from traceparse.run.basis import choose
+from traceparse.run.bound import Bound
 
 
 def _times(
@@ -53,6 +54,7 @@ def test_steps_that_are_complete_on_every_rank_are_added_up():
         "Compute takes 60.2% of a mean step of 0.000067 ms; exposed comm 29.9%, "
         "exposed copy 2.5%, idle 7.5% (2 ranks, 3 device-steps)"
     )
+    assert summary.detail == summary.verdict
 
 
 def test_without_a_complete_step_all_steps_count_and_a_note_says_so():
@@ -79,3 +81,31 @@ def test_no_time_at_all(steps):
     summary, _ = summarize([_device(0, *steps)])
     assert summary.verdict == "no time to account for: every step is empty"
     assert summary.compute_ratio is None
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ("compute", "Compute-bound: matrix products and the like take 34.0% of"),
+        ("memory", "Memory-bound: kernels that wait for memory take 34.0% of"),
+        (
+            "communication",
+            "Communication-bound: communication beside which nothing computes takes 34.0% of",
+        ),
+        ("host", "Host-bound: waiting for hosts takes 34.0% of"),
+    ],
+)
+def test_the_verdict_names_what_bounds_a_run(by, words):
+    summary, _ = summarize([_device(0, _step(1, _times(0, compute=60, idle=40)))])
+    told = summaries.judged(summary, Bound(by, 0.34), 0.31)
+    assert told.verdict == f"{words} the device-steps; HFU 31.0%"
+    assert told.bound == {"by": by, "ratio": 0.34}
+    assert told.detail == summary.verdict
+    assert summaries.judged(summary, Bound(by, 0.34), None).verdict.endswith("device-steps")
+
+
+def test_where_nobody_knows_the_verdict_is_what_was_measured():
+    summary, _ = summarize([_device(0, _step(1, _times(0, compute=60, idle=40)))])
+    told = summaries.judged(summary, Bound(None, None), 0.31)
+    assert told.verdict == summary.verdict
+    assert told.bound == {"by": None, "ratio": None}

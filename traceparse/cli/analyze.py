@@ -12,7 +12,7 @@ from traceparse.cli.phases import working
 from traceparse.cli.progress import shown_progress
 from traceparse.cli.reading import Cache, Debug, Jobs, NoCache, Quiet, Strict, reading
 from traceparse.cli.show import show_report
-from traceparse.cli.words import parse_steps
+from traceparse.cli.words import parse_formats, parse_steps
 
 __all__ = ["analyze"]
 
@@ -26,8 +26,9 @@ def analyze(
     ],
     *,
     out: Annotated[
-        Path | None, typer.Option(help="Write report.json and report.html into this folder.")
+        Path | None, typer.Option(help="Write the report into this folder, as files.")
     ] = None,
+    format: options.Format = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON, and nothing else.")
     ] = False,
@@ -56,6 +57,7 @@ def analyze(
     debug: Debug = False,  # noqa: ARG001 - main() looks for it
 ) -> None:
     """Report where the time of a job went, and how much of its peak it used, from traces."""
+    formats = parse_formats(format, out=out)
     wanted = None if steps is None else parse_steps(steps)
     told = options.Told(
         accelerator=accelerator,
@@ -89,4 +91,4 @@ def analyze(
                 **asked,
             )
     with working():
-        show_report(report, as_json=as_json, quiet=quiet, out=out)
+        show_report(report, as_json=as_json, quiet=quiet, out=out, formats=formats)

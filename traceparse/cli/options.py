@@ -14,6 +14,7 @@ __all__ = [
     "Accelerator",
     "Ceiling",
     "Convention",
+    "Format",
     "Model",
     "ModelFlop",
     "Params",
@@ -64,6 +65,15 @@ Seq: TypeAlias = Annotated[
     int | None, _option("T", "Sequence length, where the configuration has another or none.")
 ]
 Price: TypeAlias = Annotated[float | None, _option("USD", "USD per GPU-hour.")]
+
+
+Format: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME,NAME",
+        help="What --out writes: html, json, md, parquet (all of them by default), csv.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

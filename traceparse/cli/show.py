@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["show_checked", "show_compared", "show_report", "show_scaling"]
 
 
-def show_report(report: Report, *, as_json: bool, quiet: bool, out: Path | None) -> None:
-    """Print a report, and save it if there is a folder for it.
+def show_report(
+    report: Report,
+    *,
+    as_json: bool,
+    quiet: bool,
+    out: Path | None,
+    formats: Sequence[str] | None = None,
+) -> None:
+    """Print a report, and save it if there is a folder for it, in all formats by default.
 
     The report goes to standard output, as tables or as JSON; notes and the names of written
     files go to standard error, unless quiet. JSON has the notes in it.
@@ -26,7 +33,7 @@ def show_report(report: Report, *, as_json: bool, quiet: bool, out: Path | None)
     saved: Sequence[Path] = []
     if out:
         with _writing(out):
-            saved = report.save(out)
+            saved = report.save(out, formats=formats) if formats else report.save(out)
     if as_json:
         from traceparse.report import json_text
 

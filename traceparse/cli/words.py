@@ -12,7 +12,7 @@ from traceparse.errors import UsageError
 if TYPE_CHECKING:
     from traceparse.work import Accelerator
 
-__all__ = ["one_accelerator", "one_of", "parse_steps"]
+__all__ = ["one_accelerator", "one_of", "parse_formats", "parse_steps"]
 
 _Word = TypeVar("_Word", bound=str)
 
@@ -35,6 +35,28 @@ def parse_steps(text: str) -> range:
             f"--steps {text!r}: the range ends before it starts; write {last}-{first}"
         )
     return range(first, last + 1)
+
+
+def parse_formats(texts: Sequence[str] | None, *, out: Path | None) -> tuple[str, ...] | None:
+    """Read formats of a report, given one by one or with commas between; ``None``: none given.
+
+    Raises
+    ------
+    UsageError
+        Nothing installed renders one of them, or there is no folder to write them into.
+    """
+    if not texts:
+        return None
+    from traceparse.run import formats
+
+    known = formats()
+    wanted = [word.strip() for text in texts for word in text.split(",")]
+    for word in wanted:
+        if word not in known:
+            raise UsageError(f"--format {word!r}: give one or more of {', '.join(known)}")
+    if out is None:
+        raise UsageError("--format says what to write into the folder --out; give it too")
+    return tuple(dict.fromkeys(wanted))
 
 
 def one_of(option: str, text: str, words: Sequence[_Word]) -> _Word:

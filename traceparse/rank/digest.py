@@ -25,8 +25,9 @@ from traceparse.rank.contention import Contention, Slowed
 from traceparse.rank.counted import KernelWork, OperatorWork, StepWork
 from traceparse.rank.counts import Count
 from traceparse.rank.doubts import doubts
+from traceparse.rank.idle import Idle, Partition
 from traceparse.rank.kernel_groups import KernelGroups
-from traceparse.rank.link import UNLINKED
+from traceparse.rank.link import UNLINKED, Linked
 from traceparse.rank.owners import Owners
 from traceparse.rank.rows import groups, nums_of
 from traceparse.rank.steps import (
@@ -137,14 +138,19 @@ class _Passage:
         self._owners = Owners(
             on_host=on_host,
             with_records=trace.kept["collective_args"].num_rows > 0,
-            take_loose=self._kernels.add_loose,
+            on_linked=self._take_linked,
         )
+        self._idle = Idle(len(self._names), self._owners.threads, on_host=on_host)
         self._owners.add_launches(trace.kept["launches"])
         self._tasks.add_calls(trace.kept["launches"])
+        self._idle.add_calls(trace.kept["launches"])
+        for name in ("annotations", "ops"):
+            self._idle.add_loads(trace.kept[name])
         if on_host:
             self._see_host(trace)
         else:
             self._see_devices(trace)
+        self._idle.add_work(self.spans)
         self._see_launches()
         self._owners.add_spans(trace.kept["annotations"])
         self._owners.add_ops(trace.kept["ops"])
@@ -164,6 +170,7 @@ class _Passage:
     def notes(self, health: FileHealth) -> Iterator[Note]:
         """Say what of its work is doubtful; of a trace that tells none, the run says that."""
         yield from self._collectives.notes(health)
+        yield from self._idle.notes(health)
         if self._owners.has_shapes:
             yield from self.tally.notes(health.rank, health.path)
 
@@ -223,6 +230,10 @@ class _Passage:
             for add in (count.add, count.add_linked):
                 add(work.starts, work.ends, work.is_kernel)
 
+    def _take_linked(self, linked: Linked) -> None:
+        self._kernels.add_linked(linked)
+        self._idle.add_linked(linked)
+
     def _see_launches(self) -> None:
         for linked in self._owners.links.parts():
             is_linked = linked.launched_ns != UNLINKED
@@ -252,6 +263,7 @@ class _Passage:
         counted = _accounts(cuts, self.tally.spans)
         calls = self._collectives.tables(self._steps)
         slowed = self._contention.finish(cuts)
+        idle = self._idle.partitions(cuts)
         begins = [
             np.array([bound.start_ns for bound in own if bound], np.int64) for own in bounds
         ]
@@ -259,7 +271,11 @@ class _Passage:
         found = [
             replace(
                 self._device(
-                    place, account, _counted(counted[place]), slowed[place], bounds[place]
+                    place,
+                    account,
+                    _counted(counted[place]),
+                    slowed[place],
+                    idle[place],
                 ),
                 calls=calls[place],
                 exposed=self._collectives.exposed(account),
@@ -280,39 +296,33 @@ class _Passage:
         account: Account,
         counted_ns: Callable[[Bounds], int],
         slowed: Slowed,
-        bounds: Sequence[Bounds | None],
+        idle: Partition | None,
     ) -> DeviceDigest:
-        count = self._counts[place]
+        count, bounds = self._counts[place], self._bounds.of(place)
         window = account.times(count.start_ns, count.end_ns)
         whole = Bounds(count.start_ns, count.end_ns, open_ended=False)
 
-        def work(bound: Bounds | None, own: slice | None) -> StepWork | None:
-            if not self._owners.has_shapes:
-                return None
-            return StepWork(bound and counted_ns(bound), self.tally.work_of(place, own))
+        def told(
+            step: int | None, name: str | None, bound: Bounds | None, own: slice | None
+        ) -> StepTimes:
+            edges = bound and (bound.start_ns, bound.end_ns)
+            work = None
+            if self._owners.has_shapes:
+                work = StepWork(bound and counted_ns(bound), self.tally.work_of(place, own))
+            return StepTimes(
+                step,
+                name,
+                open_ended=bool(bound and bound.open_ended),
+                times=account.times(*edges) if edges else None,
+                work=work,
+                twice_contention_ns=slowed.between(*edges) if edges else 0,
+                idle=idle.between(*edges) if idle and edges else None,
+            )
 
-        cut: tuple[StepTimes, ...] = (
-            StepTimes(
-                None,
-                None,
-                open_ended=False,
-                times=window,
-                work=work(whole, None),
-                twice_contention_ns=slowed.between(whole.start_ns, whole.end_ns),
-            ),
-        )
+        cut: tuple[StepTimes, ...] = (told(None, None, whole, None),)
         if self._steps:
             cut = tuple(
-                StepTimes(
-                    step.step,
-                    step.name,
-                    open_ended=bool(bound and bound.open_ended),
-                    times=bound and account.times(bound.start_ns, bound.end_ns),
-                    work=work(bound, own),
-                    twice_contention_ns=(
-                        slowed.between(bound.start_ns, bound.end_ns) if bound else 0
-                    ),
-                )
+                told(step.step, step.name, bound, own)
                 for step, bound, own in zip(
                     self._steps, bounds, self._segments.of_steps, strict=True
                 )

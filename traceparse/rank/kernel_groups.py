@@ -20,6 +20,7 @@ from traceparse.ordered import Rows
 from traceparse.rank.attribute import Attributed
 from traceparse.rank.classify import COMM, COMPUTE, COPY, KINDS, kinds_on_host
 from traceparse.rank.counted import KernelWork
+from traceparse.rank.link import UNLINKED, Linked
 from traceparse.rank.nesting import NOTHING
 from traceparse.rank.rows import hashes_of, picked
 from traceparse.rank.signatures import Signatures, read_inputs, shapes_text
@@ -96,8 +97,9 @@ class KernelGroups:
         lasts = work.ends[rows] - work.starts[rows]
         self._add(_loose(work.idents[rows], work.kinds[rows], lasts, work.rows[rows]))
 
-    def add_loose(self, events: Rows) -> None:
-        """Add device events that have a link, and no operator."""
+    def add_linked(self, linked: Linked) -> None:
+        """Add those of device events that came from links that no operator can own."""
+        events = linked.events[(linked.launched_ns == UNLINKED) | linked.is_graph]
         lasts = events["end"] - events["start"]
         self._add(_loose(events["ident"], events["kind"], lasts, events["row"]))
 

@@ -54,24 +54,27 @@ class _Group(NamedTuple):
     call_ns: int  # start of its earliest call
     thread: int  # of that
     is_graph: bool  # any of them launches a whole graph
+    until_ns: int  # end of the last of its calls
     num_launches: int
     num_events: int
 
 
-_NOTHING = _Group(0, _NEVER, 0, is_graph=False, num_launches=0, num_events=0)
+_NOTHING = _Group(0, _NEVER, 0, is_graph=False, until_ns=-1, num_launches=0, num_events=0)
 
 
 class Linked(NamedTuple):
     """Device events, when each was launched, by which thread, and whether in a graph.
 
     ``launched_ns`` is the start of the earliest call of the same correlation; ``UNLINKED``
-    where the file has none, and then ``threads`` mean nothing.
+    where the file has none, and then ``threads`` mean nothing. ``until_ns`` is when the last
+    of them returned.
     """
 
     events: Rows
     launched_ns: Int64s
     threads: npt.NDArray[np.int32]
     is_graph: npt.NDArray[np.bool_]
+    until_ns: Int64s
 
 
 class Links:
@@ -92,7 +95,7 @@ class Links:
         launches: ArrowTable,
         threads: npt.NDArray[np.int32] | int = 0,
     ) -> None:
-        """Add rows of ``launches`` by correlation, 0 for none: start and name are looked at.
+        """Add rows of ``launches`` by correlation, 0 for none: times and name are looked at.
 
         ``threads`` has the number of each one's thread.
         """
@@ -101,6 +104,7 @@ class Links:
             int(known.sum()),
             key=keys[known],
             start=launches["start_ns"].to_numpy()[known],
+            end=launches["end_ns"].to_numpy()[known],
             thread=threads if isinstance(threads, int) else threads[known],
             is_launch=rows_where(launches, "name", _is_launch)[known],
             is_graph=rows_where(launches, "name", _is_graph)[known],
@@ -139,6 +143,7 @@ class Links:
         is_earliest = called_ns == np.repeat(call_ns, sizes)
         threads = np.maximum.reduceat(np.where(is_earliest, rows["thread"], -1), firsts)
         is_graph = np.logical_or.reduceat(rows["is_graph"], firsts)
+        until_ns = np.maximum.reduceat(np.where(is_event, -1, rows["end"]), firsts)
         num_launches = np.add.reduceat(rows["is_launch"], firsts, dtype=np.int64)
         num_events = np.add.reduceat(is_event, firsts, dtype=np.int64)
         if keys[0] == self._open.key:
@@ -146,15 +151,16 @@ class Links:
             if (self._open.call_ns, -self._open.thread) < (call_ns[0], -threads[0]):
                 call_ns[0], threads[0] = self._open.call_ns, self._open.thread
             is_graph[0] |= self._open.is_graph
+            until_ns[0] = max(until_ns[0], self._open.until_ns)
             num_launches[0] += self._open.num_launches
             num_events[0] += self._open.num_events
         else:
             self._close(*(np.array([number]) for number in self._open[-2:]))
         self._close(num_launches[:-1], num_events[:-1])
-        last = (call_ns, threads, is_graph, num_launches, num_events)
+        last = (call_ns, threads, is_graph, until_ns, num_launches, num_events)
         self._open = _Group(int(keys[-1]), *(column[-1].item() for column in last))
         call_ns[call_ns == _NEVER] = UNLINKED
-        return (np.repeat(told, sizes) for told in (call_ns, threads, is_graph))
+        return (np.repeat(told, sizes) for told in (call_ns, threads, is_graph, until_ns))
 
     def _close(self, num_launches: Int64s, num_events: Int64s) -> None:
         """Count what of correlations that are complete is unanswered."""

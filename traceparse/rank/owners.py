@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest import CALL_MARKS, FRAME, Kept
-from traceparse.ordered import Rows
 from traceparse.rank.attribute import OP_COLUMNS, Attributed, Attribution
 from traceparse.rank.link import UNLINKED, Linked, Links
 from traceparse.rank.rows import rows_where
@@ -22,16 +21,16 @@ from traceparse.rank.works import Work, keys_of
 
 __all__ = ["Owners"]
 
-_LAUNCH_COLUMNS = ("correlation", "external_id", "start_ns", "name", "pid", "tid")
+_LAUNCH_COLUMNS = ("correlation", "external_id", "start_ns", "end_ns", "name", "pid", "tid")
 _SPAN_COLUMNS = ("start_ns", "end_ns", "name", "category", "pid", "tid")
 
 
 class Owners:
     """Takes launches, device events, those that were linked, and operators.
 
-    Options are those of :class:`Attribution`; ``take_loose`` gets the device events with a
-    correlation that no operator can own. ``has_shapes`` is whether any operator has: without,
-    nobody can say what was worked.
+    Options are those of :class:`Attribution`; ``on_linked`` gets all device events that
+    came from links, also those that have no correlation. ``has_shapes`` is whether any
+    operator has: without, nobody can say what was worked.
     """
 
     def __init__(
@@ -40,14 +39,14 @@ class Owners:
         on_host: bool,
         is_complete: bool = False,
         with_records: bool = True,
-        take_loose: Callable[[Rows], object] = lambda _: None,
+        on_linked: Callable[[Linked], object] = lambda _: None,
     ) -> None:
-        self._take_loose = take_loose
+        self._on_linked = on_linked
         self.has_shapes = False
         self.signatures = Signatures()
         self.links = Links()
         self._pairs = Links()  # of what has no correlation, by external id
-        self._threads = Threads()
+        self.threads = Threads()
         self._attribution = Attribution(
             self.signatures,
             on_host=on_host,
@@ -58,7 +57,7 @@ class Owners:
     def add_launches(self, launches: Kept) -> None:
         """Add all calls of the runtime or driver."""
         for part in launches.parts(*_LAUNCH_COLUMNS):
-            threads = self._threads.of(part)
+            threads = self.threads.of(part)
             for links, keys in zip((self.links, self._pairs), keys_of(part), strict=True):
                 links.add_calls(keys, part, threads)
 
@@ -75,7 +74,7 @@ class Owners:
         """
         launched = (linked.launched_ns != UNLINKED) & ~linked.is_graph
         events = linked.events[launched]
-        self._take_loose(linked.events[~launched])
+        self._on_linked(linked)
         self._attribution.add_events(
             linked.threads[launched],
             linked.launched_ns[launched],
@@ -98,7 +97,7 @@ class Owners:
                 if are_such.any():
                     spans = part.filter(pa.array(are_such))
                     rows = done + np.flatnonzero(are_such)
-                    threads = self._threads.of(spans)
+                    threads = self.threads.of(spans)
                     self._attribution.add_spans(spans, threads, rows, flag)
             done += part.num_rows
 
@@ -109,7 +108,7 @@ class Owners:
         for part in ops.parts(*OP_COLUMNS, "pid", "tid"):
             dims = part["input_dims"]
             self.has_shapes = self.has_shapes or dims.null_count < len(dims)
-            self._attribution.add_ops(part, self._threads.of(part))
+            self._attribution.add_ops(part, self.threads.of(part))
 
     def parts(self) -> Iterator[Attributed]:
         """Attribute everything, when all was added."""

@@ -26,6 +26,7 @@ from traceparse.rank.times import (
     SYNCS,
     TASKS,
     DeviceDigest,
+    IdleTimes,
     KernelCounts,
     StepTimes,
     Times,
@@ -63,6 +64,7 @@ class _Device:
     kernels: KernelCounts
     work: tuple[StepWork | None, ...]  # step by step
     twice_contention_ns: tuple[int, ...]
+    idle: tuple[IdleTimes | None, ...]
     overlapped_ns: int
     never_alone_ns: int
 
@@ -98,6 +100,7 @@ def to_table(digests: Sequence[RankDigest]) -> ArrowTable:
                     one.kernels,
                     tuple(step.work for step in one.steps),
                     tuple(step.twice_contention_ns for step in one.steps),
+                    tuple(step.idle for step in one.steps),
                     one.overlapped_ns,
                     one.never_alone_ns,
                 )
@@ -199,6 +202,7 @@ def _devices(table: ArrowTable, known: Sequence[_Device]) -> Iterator[DeviceDige
                     times,
                     told.work[at],
                     told.twice_contention_ns[at],
+                    told.idle[at],
                 )
             )
         elif times is not None:

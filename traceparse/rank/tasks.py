@@ -25,6 +25,7 @@ from traceparse.ingest import Kept
 from traceparse.intervals import EMPTY, Int64s, Intervals, from_spans, merged
 from traceparse.ordered import Ordered, Rows
 from traceparse.rank.classify import COMM, COMPUTE
+from traceparse.rank.idle import are_syncs
 from traceparse.rank.link import UNLINKED, Linked
 from traceparse.rank.rows import groups, rows_where
 from traceparse.rank.times import NEVER, SYNCS, TASKS
@@ -37,9 +38,6 @@ MOST_TASKS: Final = 1 << 18  # of a file; a run has some hundred a step
 _MOST_MARKS = 1 << 20  # waits and synchronizing calls of a file, times its devices
 _MOST_LATENCY_NS = 20_000  # from a launch to its kernel, if nothing holds that up
 _WAITS = r"^(?:cuda|cu|hip)StreamWaitEvent"
-# cudaStreamSynchronize, cuCtxSynchronize, hipDeviceSynchronize …, and plain copies
-_SYNCS = r"^(?:cuda|cu|hip)(?:\w*Synchronize|Memcpy)"
-_GOES_ON = "Async"
 _EVENT = (
     ("device", "i2"),
     ("launched", "i8"),
@@ -86,7 +84,7 @@ class Tasks:
         for part in launches.parts("name", "start_ns", "end_ns"):
             starts, ends = (part[name].to_numpy() for name in ("start_ns", "end_ns"))
             is_wait, is_sync = (
-                rows_where(part, "name", are_such) for are_such in (_are_waits, _are_syncs)
+                rows_where(part, "name", are_such) for are_such in (_are_waits, are_syncs)
             )
             num += int(is_wait.sum() + is_sync.sum())
             if num * self._latency_ns.size > _MOST_MARKS:
@@ -229,12 +227,6 @@ class Tasks:
 
 def _are_waits(names: pa.Array) -> pa.Array:
     return pc.match_substring_regex(names, _WAITS)
-
-
-def _are_syncs(names: pa.Array) -> pa.Array:
-    return pc.and_not(
-        pc.match_substring_regex(names, _SYNCS), pc.match_substring(names, _GOES_ON)
-    )
 
 
 def _are_inside(instants: Int64s, busy: Intervals) -> Bools:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ __all__ = [
     "SYNCS",
     "TASKS",
     "DeviceDigest",
+    "IdleTimes",
     "KernelCounts",
     "StepTimes",
     "Times",
@@ -79,6 +80,15 @@ class Times:
     idle_ns: int
 
 
+class IdleTimes(NamedTuple):
+    """What the host did while a device idled: a partition, :mod:`traceparse.rank.idle`."""
+
+    data_loader_ns: int
+    sync_ns: int
+    launch_ns: int
+    unknown_ns: int
+
+
 @dataclass(frozen=True, slots=True)
 class KernelCounts:
     """How many kernels a device ran, and how many of them have no launch record in the file.
@@ -102,6 +112,7 @@ class StepTimes:
     ``work`` is ``None`` where the trace does not tell it: no operators, or none with shapes.
     ``twice_contention_ns`` is twice how much longer its compute kernels took that collectives
     overlap, than the median of those alike that none does: a median may be half a ns.
+    ``idle`` parts ``times.idle_ns``; ``None`` where there is too much of it to be parted.
     """
 
     step: int | None
@@ -110,6 +121,7 @@ class StepTimes:
     times: Times | None
     work: StepWork | None = None
     twice_contention_ns: int = 0
+    idle: IdleTimes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import accumulate, pairwise
 from typing import Final
 
@@ -24,7 +23,6 @@ __all__ = [
     "stacked",
 ]
 
-_MAX_TICKS = 6
 # exposed communication in a bar: what the device worked first, then what it spent on others
 SPLIT: Final = ("exposed_transfer", "exposed_wait", "pipeline_wait", NOT_SPLIT)
 
@@ -79,14 +77,6 @@ class Scale:
         thousandths = 100_000 * ns // max(self.full_ns, 1)
         return f"{thousandths // 1000}.{thousandths % 1000:03}%"
 
-    def ticks(self) -> list[Tick]:
-        """Divide the picture at round times, into six parts at most."""
-        step = _round_up(max(-(-self.full_ns // _MAX_TICKS), 1))
-        return [
-            Tick(self.percent(ns), f"{Decimal(ns) / 1_000_000:,f}")
-            for ns in range(0, self.full_ns + 1, step)
-        ]
-
 
 def bar_of(times: Times, scale: Scale, communication: Mapping[str, int] | None = None) -> Bar:
     """Write one span out, and stack its parts, which add up to it."""
@@ -130,9 +120,3 @@ def stacked(parts: Sequence[tuple[str, str, int]], whole_ns: int, scale: Scale) 
 
 def _sentence(amount: Amount) -> str:
     return f"{amount.name} {amount.ms} ms ({amount.percent})"
-
-
-def _round_up(ns: int) -> int:
-    """Return the next number of the form 1, 2 or 5 times a power of ten."""
-    power: int = 10 ** (len(str(ns)) - 1)
-    return min(factor * power for factor in (1, 2, 5, 10) if factor * power >= ns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 from traceparse.report.bars import Bar
 from traceparse.units import (
@@ -18,6 +18,7 @@ from traceparse.units import (
 )
 
 __all__ = [
+    "AnyCell",
     "Cell",
     "Column",
     "Figure",
@@ -65,6 +66,9 @@ class Picture:
     bar: Bar | None
 
 
+AnyCell: TypeAlias = Cell | Words | Picture
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A heading: what it says, the definition behind it (a key or a text), how cells stand."""
@@ -76,15 +80,19 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under headings. The first cell of a row names it; ``left`` rows had no room."""
+    """Rows under headings; the first cell of a row names it.
+
+    There was no room for ``left`` rows more, and ``which`` says which are here.
+    """
 
     key: str
     label: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell | Words | Picture]]
+    rows: Sequence[Sequence[AnyCell]]
     left: int = 0
     what: str = "row"
     is_sortable: bool = True
+    which: str = ""
 
 
 @dataclass(frozen=True, slots=True)

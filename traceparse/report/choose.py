@@ -18,6 +18,11 @@ __all__ = [
     "steps_in_order",
 ]
 
+# what pick_devices picks by
+_QUANTILES = ("least", "first quartile of", "median", "third quartile of", "most")
+_FENCE = 1.5  # interquartile ranges beyond the quartiles: Tukey's
+_SAMPLED = tuple(part for part in PARTS if part.key != "exposed_copy")
+
 
 class StepRow(NamedTuple):
     """One step and the device that it ran on."""
@@ -64,14 +69,9 @@ def _worst(
 class Picked(NamedTuple):
     """A device that is shown, its place among all, and why it is shown for many."""
 
-    index: int
+    place: int
     device: DeviceReport
     why: str
-
-
-_QUANTILES = ("least", "first quartile of", "median", "third quartile of", "most")
-_FENCE = 1.5  # interquartile ranges beyond the quartiles: Tukey's
-_SAMPLED = ("compute", "exposed_comm", "idle")
 
 
 def quantile_indices(count: int) -> list[int]:
@@ -90,21 +90,33 @@ def pick_devices(
     if len(devices) <= limit:
         return [Picked(index, device, "") for index, device in enumerate(devices)]
     reasons: dict[int, list[str]] = {}
-    for index, device in enumerate(devices):
-        if device.rank in named:
-            reasons.setdefault(index, []).append("named by a finding")
-    outliers: list[tuple[float, int, str]] = []
-    for part in PARTS:
-        if part.key in _SAMPLED:
-            ordered = _ordered_by(devices, part)
-            for word, place in zip(_QUANTILES, quantile_indices(len(ordered)), strict=True):
-                reasons.setdefault(ordered[place][1], []).append(f"{word} {part.name}")
-            outliers += _beyond_fences(ordered, part)
-    for _, index, why in sorted(outliers, reverse=True):
-        if len(reasons) < limit and index not in reasons:
-            reasons[index] = [why]
+    for place, why in (*_named(devices, named), *_quantiles(devices)):
+        reasons.setdefault(place, []).append(why)
+    for _, place, why in sorted(_outliers(devices), reverse=True):
+        if len(reasons) < limit:
+            reasons.setdefault(place, []).append(why)
     kept = sorted(list(reasons)[:limit])
-    return [Picked(index, devices[index], ", ".join(reasons[index][:2])) for index in kept]
+    return [Picked(place, devices[place], ", ".join(reasons[place][:2])) for place in kept]
+
+
+def _named(
+    devices: Sequence[DeviceReport], named: Collection[int]
+) -> Iterator[tuple[int, str]]:
+    for place, device in enumerate(devices):
+        if device.rank in named:
+            yield place, "named by a finding"
+
+
+def _quantiles(devices: Sequence[DeviceReport]) -> Iterator[tuple[int, str]]:
+    for part in _SAMPLED:
+        ordered = _ordered_by(devices, part)
+        for word, place in zip(_QUANTILES, quantile_indices(len(ordered)), strict=True):
+            yield ordered[place][1], f"{word} {part.name}"
+
+
+def _outliers(devices: Sequence[DeviceReport]) -> Iterator[tuple[float, int, str]]:
+    for part in _SAMPLED:
+        yield from _beyond_fences(_ordered_by(devices, part), part)
 
 
 def _ordered_by(devices: Sequence[DeviceReport], part: Part) -> list[tuple[float, int]]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from traceparse.report.bars import Bar, Scale, bar_of
 from traceparse.report.cells import Cell, Figure, Table
@@ -126,7 +125,7 @@ def page_of(report: Report) -> Page:
         recorded=recorded_text(report),
         peak=peak_of(report, picked),
         steps=step_map(report, picked),
-        step_table=step_table(report, picked, "steps-table"),
+        step_table=step_table(report, picked),
         across=across_of(report, picked, bands),
         what_if=what_if_table(report),
         collectives=collective_table(report),

@@ -21,6 +21,7 @@ from traceparse.report.across import (
 )
 from traceparse.report.bars import SPLIT, Bar, Scale, Segment, stacked
 from traceparse.report.cells import (
+    AnyCell,
     Cell,
     Column,
     Figure,
@@ -87,7 +88,7 @@ def across_of(
         return None
     known = [one for one in picked if communication_of(one.device)]
     loss = report.scaling_loss
-    won = loss and loss["comm_ratio"]
+    won = loss["comm_ratio"] if loss else None
     return Across(
         unknown="" if is_split(report) else why_not_split(report),
         lines=[*_lines(report)] if is_split(report) else (),
@@ -190,7 +191,7 @@ def what_if_table(report: Report) -> Table | None:
     now, *known = changes
     found: Mapping[str, Any] = report.what_if or {}
     places = [n for n, row in enumerate(found["changes"]) if row["between_ns"]]
-    rows: list[list[Cell | Words | Picture]] = [
+    rows: list[Sequence[AnyCell]] = [
         [
             Words(now.name),
             Picture(_step_bar(now.width, "idle", now.step)),
@@ -254,7 +255,7 @@ def collective_table(report: Report) -> Table | None:
         Column("one takes", "how long one instance transfers, if its message is below 1 MiB"),
         Column("last", "last_rank", "text"),
     ]
-    rows = []
+    rows: list[Sequence[AnyCell]] = []
     for place, (text, row) in enumerate(zip(shown, found, strict=False)):
         path, small = f"collectives.{place}", is_small(row)
         busbw = None if small else row["busbw_bytes_per_s"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
+from itertools import takewhile
 
 from traceparse.ingest import FileHealth
 from traceparse.report.cells import Cell, Column, Table, Words, count, megabytes
@@ -51,7 +51,10 @@ def folder_of(files: Sequence[FileHealth]) -> str:
     """Return the folder that all files are in, with the slash at its end; else nothing."""
     if len(files) < 2:
         return ""
-    shared = commonprefix([file.path for file in files])
+    paths = [file.path for file in files]
+    # what the first and the last in order share, all share
+    pairs = zip(min(paths), max(paths), strict=False)
+    shared = "".join(char for char, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return shared[: shared.rfind("/") + 1]
 
 

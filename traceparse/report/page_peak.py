@@ -8,6 +8,7 @@ from typing import Any
 
 from traceparse.report.bars import Amount, Bar, Segment, Tick
 from traceparse.report.cells import (
+    AnyCell,
     Cell,
     Column,
     Picture,
@@ -133,9 +134,9 @@ def _rank_table(report: Report, picked: Sequence[Picked]) -> Table:
     terms = terms_of(*(use["waterfall"] for use in uses))
     several = len({one.device.rank for one in picked}) < len(picked)
     measured = sum(1 for d in report.devices if d.utilization and d.utilization["waterfall"])
-    rows = []
+    rows: list[Sequence[AnyCell]] = []
     for one, use in zip(picked, uses, strict=True):
-        path = f"devices.{one.index}.utilization"
+        path = f"devices.{one.place}.utilization"
         places = {share["name"]: n for n, share in enumerate(use["waterfall"])}
         cells = [
             ratio(ratio_of(use["waterfall"], term), _share_path(path, places, term))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceparse.report.across import communication_of, last_in
+from traceparse.report.bars import Bar, Scale
 from traceparse.report.cells import Cell, Column, Table, Words, count, ms, percent, ratio, tera
 from traceparse.report.choose import Picked, quantile_indices
 from traceparse.report.named import Flag, stragglers_of
@@ -14,16 +15,17 @@ from traceparse.report.notes import NoteLine, note_lines
 from traceparse.report.page_files import FileRow, file_row
 from traceparse.report.page_kernels import Host, host_of
 from traceparse.report.page_peak import shares_bar
-from traceparse.report.page_steps import rank_cell, step_table
+from traceparse.report.page_steps import own_steps, rank_cell
 from traceparse.report.peak import terms_of
-from traceparse.report.bars import Bar, Scale
 from traceparse.report.words import PARTS, RARE, term_of
 from traceparse.run import DeviceReport, Report
-from traceparse.units import UNKNOWN, ms_decimals
+from traceparse.units import ms_decimals
 
 __all__ = ["DeviceSection", "RankSection", "rank_sections", "spread_table", "window_table"]
 
 _QUANTILES = ("least", "first quartile", "median", "third quartile", "most")
+_STEPS_IN_ALL = 1_024  # rows of steps in all sections together
+_LEAST_STEPS = 8
 _SPREAD_FROM = 8  # ranks; fewer are all in sight
 
 
@@ -66,7 +68,7 @@ def window_table(report: Report, picked: Sequence[Picked], scale: Scale) -> Tabl
     ]
     rows: list[Sequence[Cell | Words]] = []
     for one in picked:
-        times, path = one.device.window, f"devices.{one.index}"
+        times, path = one.device.window, f"devices.{one.place}"
         cells: list[Cell | Words] = [rank_cell(one.device, several=several)]
         cells.append(ms(times.span_ns, scale.decimals, f"{path}.window.span_ns"))
         for part in PARTS:
@@ -128,6 +130,7 @@ def rank_sections(
     for one in picked:
         by_rank.setdefault(one.device.rank, []).append(one)
     flags = stragglers_of(report)
+    room = max(_STEPS_IN_ALL // max(len(picked), 1), _LEAST_STEPS)
     return [
         RankSection(
             anchor=f"rank-{'unknown' if rank is None else rank}",
@@ -135,7 +138,9 @@ def rank_sections(
             flag=flags.get(rank),
             why=own[0].why,
             devices=[
-                _device_section(report, one, hosts.get(one.index), alone=len(own) == 1)
+                _device_section(
+                    report, one, hosts.get(one.place), alone=len(own) == 1, room=room
+                )
                 for one in own
             ],
             files=[file_row(n, f) for n, f in enumerate(report.files) if f.rank == rank],
@@ -148,9 +153,9 @@ def rank_sections(
 
 
 def _device_section(
-    report: Report, one: Picked, host: Mapping[str, Any] | None, *, alone: bool
+    report: Report, one: Picked, host: Mapping[str, Any] | None, *, alone: bool, room: int
 ) -> DeviceSection:
-    device, path = one.device, f"devices.{one.index}"
+    device, path = one.device, f"devices.{one.place}"
     use = device.utilization or {}
     waterfall = use.get("waterfall") or ()
     terms = terms_of(waterfall)
@@ -162,7 +167,7 @@ def _device_section(
             (amount.key, amount.name, amount.percent)
             for amount in (shares_bar(waterfall, terms).amounts if waterfall else ())
         ],
-        steps=step_table(report, [one], f"steps-of-{one.index}", of_one_rank=True),
+        steps=own_steps(one, room),
         host=host_of(host, f"{path}.host"),
     )
 

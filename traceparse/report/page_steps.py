@@ -1,20 +1,30 @@
-"""Ranks by steps on the page, as plain data: a picture to see who is behind, and the numbers."""
+"""Ranks by steps on the page, as plain data: a picture of who is behind, and the numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 from traceparse.report.across import last_in
-from traceparse.report.bars import SPLIT, Bar, Scale, Tick, bar_of
-from traceparse.report.cells import Cell, Column, Picture, Table, Words, count, ms
+from traceparse.report.bars import SPLIT, Bar, Scale, bar_of
+from traceparse.report.cells import AnyCell, Cell, Column, Picture, Table, Words, count, ms
 from traceparse.report.choose import Picked, quantile_indices
 from traceparse.report.named import Flag, stragglers_of
 from traceparse.report.words import PARTS, RARE, term_of
 from traceparse.run import DeviceReport, Report, StepReport
 from traceparse.units import UNKNOWN, format_number_of, ms_decimals
 
-__all__ = ["StepMap", "StepMapRow", "Term", "rank_cell", "step_map", "step_table", "terms_in"]
+__all__ = [
+    "StepMap",
+    "StepMapRow",
+    "Term",
+    "own_steps",
+    "rank_cell",
+    "step_map",
+    "step_table",
+    "terms_in",
+]
 
 _MAX_COLUMNS = 8
 _MAX_ROWS = 256
@@ -48,7 +58,6 @@ class StepMap:
     terms: Sequence[Term]
     steps: Sequence[str]
     rows: Sequence[StepMapRow]
-    ticks: Sequence[Tick]
     merged: Sequence[str]
     is_dense: bool
     has_last: bool
@@ -85,7 +94,6 @@ def step_map(report: Report, picked: Sequence[Picked]) -> StepMap:
             for step in columns
         ],
         rows=rows,
-        ticks=scale.ticks()[:1],
         merged=[*_merged(report, picked, numbers, columns)],
         is_dense=len(rows) > _DENSE,
         has_last=most > 0,
@@ -126,43 +134,73 @@ def rank_cell(device: DeviceReport, *, several: bool = False) -> Words:
     )
 
 
-def step_table(
-    report: Report, picked: Sequence[Picked], key: str, *, of_one_rank: bool = False
-) -> Table:
+def step_table(report: Report, picked: Sequence[Picked]) -> Table:
     """Write the steps of the picked devices, those of one step together."""
     found = [
-        (one, place, step)
+        (one, place)
         for one in picked
         for place, step in enumerate(one.device.steps)
-        if of_one_rank or step.step is not None
+        if step.step is not None
     ]
-    found.sort(key=lambda row: (row[2].step is None, row[2].step or 0))
-    shown = found[:_MAX_ROWS]
-    longest = max((row[2].times.span_ns for row in shown if row[2].times), default=0)
-    scale = Scale(longest, ms_decimals(longest))
-    terms = terms_in(step for _, _, step in shown)
-    several = len({one.device.rank for one in picked}) < len(picked)
+    found.sort(key=lambda row: row[0].device.steps[row[1]].step or 0)
     total = sum(len(device.steps) for device in report.devices)
+    shown = found[:_MAX_ROWS]
     return Table(
-        key=key,
-        label="Steps" if of_one_rank else "Every step of every rank shown",
-        columns=[*_heads(terms, of_one_rank=of_one_rank)],
-        rows=[
-            [
-                _step_cell(step),
-                *([] if of_one_rank else [rank_cell(one.device, several=several)]),
-                *_numbers(f"devices.{one.index}.steps.{place}", step, terms, scale),
-            ]
-            for one, place, step in shown
-        ],
-        left=(len(found) if of_one_rank else total) - len(shown),
+        key="steps-table",
+        label="Every step of every rank shown",
+        left=total - len(shown),
         what="device-step",
+        **_written(shown, with_rank=True),
     )
 
 
-def _heads(terms: Sequence[Term], *, of_one_rank: bool) -> Iterator[Column]:
+def own_steps(one: Picked, limit: int) -> Table:
+    """Write the steps of one device; where not all fit, the longest of them."""
+    steps = one.device.steps
+    by_length = sorted(range(len(steps)), key=lambda place: -_span_ns(steps[place]))
+    shown = sorted(by_length[:limit])
+    return Table(
+        key=f"steps-of-{one.place}",
+        label=f"Steps of {rank_cell(one.device).text}",
+        left=len(steps) - len(shown),
+        what="step",
+        which="the longest are here",
+        **_written([(one, place) for place in shown], with_rank=False),
+    )
+
+
+class _Written(TypedDict):
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[AnyCell]]
+
+
+def _written(shown: Sequence[tuple[Picked, int]], *, with_rank: bool) -> _Written:
+    steps = [one.device.steps[place] for one, place in shown]
+    longest = max(map(_span_ns, steps), default=0)
+    scale = Scale(longest, ms_decimals(longest))
+    terms = terms_in(iter(steps))
+    devices = {(one.device.rank, one.device.device) for one, _ in shown}
+    several = len({rank for rank, _ in devices}) < len(devices)
+    return {
+        "columns": [*_heads(terms, with_rank=with_rank)],
+        "rows": [
+            [
+                _step_cell(step),
+                *([rank_cell(one.device, several=several)] if with_rank else []),
+                *_numbers(f"devices.{one.place}.steps.{place}", step, terms, scale),
+            ]
+            for (one, place), step in zip(shown, steps, strict=True)
+        ],
+    }
+
+
+def _span_ns(step: StepReport) -> int:
+    return step.times.span_ns if step.times else 0
+
+
+def _heads(terms: Sequence[Term], *, with_rank: bool) -> Iterator[Column]:
     yield Column("step", "step", "text")
-    if not of_one_rank:
+    if with_rank:
         yield Column("rank", "", "text")
     yield Column("parts", "", "picture")
     yield Column("span, ms", "span")
@@ -180,11 +218,11 @@ def _numbers(
 ) -> Iterator[Cell | Picture]:
     yield Picture(_bar(step, scale))
     times, split = step.times, step.communication_ns
-    yield ms(times and times.span_ns, scale.decimals, f"{path}.span_ns")
+    yield ms(times.span_ns if times else None, scale.decimals, f"{path}.span_ns")
     parts = {part.key: part for part in PARTS}
     for term in terms:
         if term.key in parts:
-            ns = times and parts[term.key].of(times)
+            ns = parts[term.key].of(times) if times else None
             yield ms(ns, scale.decimals, f"{path}.{term.key}_ns")
         else:
             ns = None if split is None else split[term.key]
@@ -210,10 +248,10 @@ def _columns(devices: Sequence[DeviceReport]) -> tuple[list[int], list[int | Non
     if not numbers:
         return [], [None]
     if len(numbers) <= _MAX_COLUMNS:
-        return numbers, [*numbers]
+        return numbers, list[int | None](numbers)
     by_length = sorted(numbers, key=lambda number: (spans[number], number))
     chosen = {by_length[place] for place in quantile_indices(len(by_length))}
-    return numbers, sorted(chosen | {numbers[0], numbers[-1]})
+    return numbers, list[int | None](sorted(chosen | {numbers[0], numbers[-1]}))
 
 
 def _steps_of(device: DeviceReport, columns: Sequence[int | None]) -> list[StepReport | None]:
@@ -229,9 +267,9 @@ def _merged(
 ) -> Iterator[str]:
     if len(picked) < len(report.devices):
         yield (
-            f"{len(picked)} of {format_number_of(len(report.devices), 'device')} stand for all: "
-            "those that findings name, the least, the quartiles and the most of compute, exposed "
-            "comm and idle, and outliers (1.5 interquartile ranges beyond the quartiles)"
+            f"{len(picked)} of {format_number_of(len(report.devices), 'device')} stand for "
+            "all: those that findings name, the least, the quartiles and the most of compute, "
+            "exposed comm and idle, and outliers (1.5 interquartile ranges beyond quartiles)"
         )
     if len(columns) < len(numbers):
         yield (

@@ -1,18 +1,24 @@
-"""The tables, as text for people: one block a table, one line a column."""
+"""The tables, as text for people: one block a table, one line a column.
+
+Those of a run (:func:`traceparse.read`) by their names, then those of a report by their files.
+"""
 
 from __future__ import annotations
 
+from traceparse.report_tables import REPORT_TABLES
 from traceparse.tables import TABLES, Table
 
 __all__ = ["render"]
 
 
 def render() -> str:
-    """Write every table and column of :mod:`traceparse.tables`: type, unit, meaning."""
-    return "\n".join(_table(table) for table in TABLES.values())
+    """Write every table and column: type, unit, meaning."""
+    blocks = [_table(name, table) for name, table in TABLES.items()]
+    files = [(f"tables/{name}.parquet", table) for name, table in REPORT_TABLES.items()]
+    return "\n".join([*blocks, *(_table(name, table) for name, table in files)])
 
 
-def _table(table: Table) -> str:
+def _table(name: str, table: Table) -> str:
     rows = [
         (column.name, str(column.type).partition("<")[0], column.unit, column.meaning)
         for column in table.columns
@@ -22,4 +28,4 @@ def _table(table: Table) -> str:
         f"  {name:{widths[0]}}  {kind:{widths[1]}}  {unit:{widths[2]}}  {meaning}".rstrip()
         for name, kind, unit, meaning in rows
     ]
-    return "\n".join([f"{table.name}: {table.meaning}", *lines, ""])
+    return "\n".join([f"{name}: {table.meaning}", *lines, ""])

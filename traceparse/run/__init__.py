@@ -11,16 +11,18 @@ from traceparse.run.report import (
     RunInfo,
     StepReport,
     Summary,
-    write_whole,
 )
 from traceparse.run.run import Run, gather
+from traceparse.run.saving import FORMATS, Rendered, formats, write_whole
 from traceparse.run.scaling import MODES, ScaledRun, Scaling, require_runs, scaling_of
 
 __all__ = [
+    "FORMATS",
     "MODES",
     "Asked",
     "Comparison",
     "DeviceReport",
+    "Rendered",
     "Report",
     "Run",
     "RunInfo",
@@ -31,6 +33,7 @@ __all__ = [
     "ask",
     "assemble",
     "compare_of",
+    "formats",
     "gather",
     "require_runs",
     "require_sides",

@@ -101,6 +101,7 @@ def assemble(
         utilization=measured.utilization,
         roofline=measured.roofline,
         top_kernels=top_kernels(used),
+        host=measured.host,
         findings=in_order(measured.findings, overhead_findings(facts, used)),
         cost=measured.cost,
         collectives=together.collectives_field() if together else (),

@@ -15,6 +15,7 @@ from traceparse.run.basis import Basis
 from traceparse.run.conventions import conventions_of
 from traceparse.run.cost import cost_of
 from traceparse.run.findings import impossible, in_order, most_reached
+from traceparse.run.idle import host_of
 from traceparse.run.model import fact_of, model_of, num_devices
 from traceparse.run.peaks import PeakFinder, Peaks, about_ceiling, accelerator_of
 from traceparse.run.report import DeviceReport, StepReport
@@ -60,6 +61,7 @@ class Measured:
     communication_ns: Mapping[str, int] | None
     counted_ns: int | None
     bands: Mapping[str, Mapping[str, Any]]
+    host: Mapping[str, int] | None
     notes: tuple[Note, ...]
 
 
@@ -88,7 +90,7 @@ def measure(
         accelerator=accelerator,
         reference_dtype=job.reference,
         conventions=job.conventions(),
-        devices=tuple(map(job.device_report, range(len(parts)), uses)),
+        devices=tuple(map(job.device_report, range(len(parts)), uses, basis.places)),
         utilization=utilization,
         roofline=[row.plain() for row in rows] if rows or job.tells_work else None,
         findings=in_order(
@@ -101,6 +103,11 @@ def measure(
         communication_ns=use.communication_ns,
         counted_ns=use.tally.counted_ns,
         bands=job.bands(use, loss),
+        host=host_of(
+            part.steps[place]
+            for part, places in zip(parts, basis.places, strict=True)
+            for place in places
+        ),
         notes=(*job.notes(use, about_kinds), *again.notes),
     )
 
@@ -170,7 +177,8 @@ class _Job:
             return None
         return conventions_of(chosen, self._model.convention)
 
-    def device_report(self, place: int, use: Use) -> DeviceReport:
+    def device_report(self, place: int, use: Use, steps: Sequence[int]) -> DeviceReport:
+        """Return a device, measured over some of its steps."""
         part = self._parts[place]
         return DeviceReport(
             rank=part.rank,
@@ -180,6 +188,7 @@ class _Job:
             kernels=part.device.kernels,
             utilization=use.utilization() if use.tally.num_steps else None,
             num_steps=sum(step.times is not None for step in part.device.steps),
+            host=host_of(part.steps[at] for at in steps),
         )
 
     def _step_report(self, step: StepTimes, tally: Tally) -> StepReport:

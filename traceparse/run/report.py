@@ -12,12 +12,12 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from traceparse.errors import MissingExtraError, Note
+from traceparse.errors import Note
 from traceparse.ingest import FileHealth
 from traceparse.rank import KernelCounts, Times
-from traceparse.whole import whole
+from traceparse.run.saving import FORMATS, save, shown_as_html
 
-__all__ = ["DeviceReport", "Report", "RunInfo", "StepReport", "Summary", "write_whole"]
+__all__ = ["DeviceReport", "Report", "RunInfo", "StepReport", "Summary"]
 
 SCHEMA_VERSION = 1
 
@@ -68,7 +68,8 @@ class StepReport:
 class DeviceReport:
     """One device of one rank: an entry of ``devices``; without accelerator it is ``"cpu"``.
 
-    ``utilization`` is over its steps among those of the summary (an addition to the contract);
+    ``utilization`` is over its steps among those of the summary (an addition to the contract),
+    as is ``host`` (another): what its host did while it idled, as :attr:`Report.host`.
     ``num_steps`` (another) counts the steps of its trace, also where only some are reported.
     """
 
@@ -78,6 +79,7 @@ class DeviceReport:
     steps: tuple[StepReport, ...]
     kernels: KernelCounts
     utilization: Mapping[str, Any] | None = None
+    host: Mapping[str, int] | None = None
     num_steps: int | None = None
 
 
@@ -114,9 +116,12 @@ class Report:
     """Where the time of one job went. Attributes and units as in the report contract.
 
     ``cost`` (an addition to it) is ``None`` where no price was given; ``what_if`` (another) has
-    how long a step would take under other conditions; ``bands`` (another) which numbers are
-    good, by sources that are named; ``top_kernels`` (another) what took most of the time of all
-    devices (:func:`traceparse.run.top_kernels.top_kernels`).
+    how long a step would take under other conditions; ``bands`` (another) which numbers
+    are good, by sources that are named; ``top_kernels`` (another) what took most of the time of
+    all devices (:func:`traceparse.run.top_kernels.top_kernels`). ``host``
+    (another) says what hosts did while devices idled: ``data_loader_ns``, ``sync_ns``,
+    ``launch_ns`` and ``unknown_ns`` (:mod:`traceparse.rank.idle`) add up to ``idle_ns`` of the
+    summary; ``None`` where that is not known.
     """
 
     generator: Mapping[str, str]
@@ -132,6 +137,7 @@ class Report:
     what_if: Mapping[str, Any] | None = None
     roofline: Sequence[Mapping[str, Any]] | None = None
     top_kernels: Sequence[Mapping[str, Any]] | None = None
+    host: Mapping[str, int] | None = None
     findings: Sequence[Mapping[str, Any]] | None = None
     cost: Mapping[str, Any] | None = None
     bands: Mapping[str, Mapping[str, Any]] | None = None
@@ -143,39 +149,23 @@ class Report:
         plain.update(_plain(self))
         return plain
 
-    def save(
-        self, directory: str | Path, *, formats: Sequence[str] = ("json", "html")
-    ) -> list[Path]:
-        """Write ``report.<format>`` for each format into a directory, and return the paths.
+    def save(self, directory: str | Path, *, formats: Sequence[str] = FORMATS) -> list[Path]:
+        """Write the report into a directory in some formats, and return the files' paths.
 
         Formats are the entry points of group ``traceparse.renderers``: functions from a report
-        to text. Files appear whole or not at all.
+        to the content of ``report.<format>``, or to several files by name. Files appear whole
+        or not at all.
 
         Raises
         ------
         MissingExtraError
             No installed package renders one of the formats.
         """
-        from importlib.metadata import entry_points  # noqa: PLC0415 - not for who saves nothing
+        return save(self, directory, formats)
 
-        renderers = {point.name: point for point in entry_points(group="traceparse.renderers")}
-        unknown = [name for name in formats if name not in renderers]
-        if unknown:
-            raise MissingExtraError(
-                f"report format {', '.join(unknown)} is not installed; there are: "
-                f"{', '.join(sorted(renderers))}"
-            )
-        texts = {name: renderers[name].load()(self) for name in formats}
-        folder = Path(directory)
-        folder.mkdir(parents=True, exist_ok=True)
-        return [write_whole(folder / f"report.{name}", text) for name, text in texts.items()]
-
-
-def write_whole(path: Path, text: str) -> Path:
-    """Write a text file that no reader ever sees half of, and return its path."""
-    with whole(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return path
+    def _repr_html_(self) -> str | None:
+        """Show the report in a notebook."""
+        return shown_as_html(self, "report")
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON is of any type

@@ -12,9 +12,18 @@ from traceparse.errors import Note
 from traceparse.ingest import FileHealth
 from traceparse.rank import Times
 from traceparse.run.report import Report
+from traceparse.run.saving import shown_as_html
 from traceparse.tables import TABLES, ArrowTable, schema_of
 
-__all__ = ["Run", "gather"]
+__all__ = ["Run", "Tables", "gather"]
+
+
+class Tables(dict[str, ArrowTable]):
+    """Tables by their names; in a notebook they say how large they are and what is in them."""
+
+    def _repr_html_(self) -> str | None:
+        """Show the tables in a notebook."""
+        return shown_as_html(self, "tables")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,10 @@ class Run:
 
     tables: Mapping[str, ArrowTable]
     report: Report
+
+    def _repr_html_(self) -> str | None:
+        """Show the run in a notebook: its report, and which tables there are."""
+        return shown_as_html(self, "run")
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -41,13 +54,15 @@ class Run:
 
 def gather(parts: Sequence[Mapping[str, ArrowTable]], report: Report) -> Run:
     """Put the tables of all ranks under one another, and the report's own beside them."""
-    tables = {
-        name: pa.concat_tables(
-            [part[name] for part in parts if name in part]
-        ).unify_dictionaries()
-        for name in TABLES
-        if any(name in part for part in parts)
-    }
+    tables = Tables(
+        {
+            name: pa.concat_tables(
+                [part[name] for part in parts if name in part]
+            ).unify_dictionaries()
+            for name in TABLES
+            if any(name in part for part in parts)
+        }
+    )
     tables["steps"] = _rows("steps", _steps(report))
     tables["files"] = _rows("files", [_file(health) for health in report.files])
     tables["notes"] = _rows("notes", [asdict(note) for note in report.notes])

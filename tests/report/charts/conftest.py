@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from traceparse.run import Report
 def full(used: Report) -> Report:
     """Two ranks, of which everything is known."""
     assert used.utilization is not None
-    return replace(together(used), utilization=split(used.utilization))
+    return replace(together(used), utilization=split(dict(used.utilization)))
 
 
 def chart_of(report: Report, key: str) -> Chart:
@@ -24,7 +25,7 @@ def chart_of(report: Report, key: str) -> Chart:
     return found
 
 
-def rows_of(chart: Chart) -> list[dict[str, object]]:
+def rows_of(chart: Chart) -> list[dict[str, Any]]:
     """All data of a chart, of all its layers."""
     spec = chart.chart.to_dict()
     return [row for rows in spec["datasets"].values() for row in rows]

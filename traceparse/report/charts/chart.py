@@ -25,3 +25,9 @@ class Chart:
     title: str
     spoken: str
     chart: TopLevelMixin
+
+    def _repr_svg_(self) -> str:
+        """Show the picture in a notebook, with no network; ``chart`` is to work with."""
+        from traceparse.report.charts import to_svg  # noqa: PLC0415 - it imports this module
+
+        return to_svg(self)

@@ -17,7 +17,7 @@ __all__ = ["heat_map"]
 
 _MOST_STEPS = 48
 _MOST_CELLS = MOST_ROWS - 400  # what is left is for the bars below
-_CELL = 18
+_HIGHEST, _CELL, _LOWEST_CELL = 300, 18, 6  # of the map and of a row, in pixels
 _LEAST_FULL = 0.05  # more than the median: less is not blown up to the strongest color
 _HEADING: Final = (
     "time that a rank needs without waiting for others: more than the median rank of the step"
@@ -38,7 +38,7 @@ def heat_map(devices: Sequence[Device]) -> tuple[Drawn, str]:
         if width > 1
     ]
     said = f" (a cell is the slowest of {' and '.join(merged)})" if merged else ""
-    map_ = alt.layer(_drawn(cells), *_pointers(devices))
+    map_ = alt.layer(_drawn(cells, _axis_title(devices)), *_pointers(devices))
     return map_.properties(title=heading(_HEADING)), said
 
 
@@ -55,8 +55,9 @@ def _cells(
     return [
         {
             "row": _row_text(numbers[row * step_width : (row + 1) * step_width]),
-            "from": column * rank_width,
-            "to": (column + 1) * rank_width,
+            # so that a tick is in the middle of its rank
+            "from": column * rank_width - 0.5,
+            "to": (column + 1) * rank_width - 0.5,
             "more": own - 1,
             "text": format_ratio(own - 1),
             "rank": device.label,
@@ -80,17 +81,18 @@ def _row_text(numbers: Sequence[int | None]) -> str:
     return f"step {first}" if first == last else f"steps {first}-{last}"
 
 
-def _drawn(cells: Rows) -> Drawn:
+def _drawn(cells: Rows, what: str) -> Drawn:
     rows = list(dict.fromkeys(cell["row"] for cell in cells))
     full = max(_LEAST_FULL, *(cell["more"] for cell in cells))
+    cell = max(_LOWEST_CELL, min(_CELL, _HIGHEST // len(rows)))
     colors = palette()
     return (
-        alt.Chart(values(cells), width=WIDTH, height=alt.Step(_CELL))
+        alt.Chart(values(cells), width=WIDTH, height=alt.Step(cell))
         .mark_rect(stroke=None)
         .encode(
             x=alt.X(
                 "from:Q",
-                title="rank",
+                title=what,
                 scale=alt.Scale(domain=_domain(cells), nice=False),
                 axis=alt.Axis(format="d", grid=False, tickMinStep=1),
             ),
@@ -100,7 +102,7 @@ def _drawn(cells: Rows) -> Drawn:
                 sort=rows,
                 title=None,
                 scale=alt.Scale(paddingInner=0.08),
-                axis=alt.Axis(domain=False, ticks=False),
+                axis=alt.Axis(domain=False, ticks=False, labelOverlap=True),
             ),
             color=alt.Color(
                 "more:Q",
@@ -124,13 +126,18 @@ def _drawn(cells: Rows) -> Drawn:
     )
 
 
+def _axis_title(devices: Sequence[Device]) -> str:
+    are_ranks = all(device.place == device.rank for device in devices)
+    return "rank" if are_ranks else "device, in the order of the ranks"
+
+
 def _pointers(devices: Sequence[Device]) -> list[Drawn]:
     """Point at the outliers, or where half are slow at the slowest, and name that one."""
     slow = outliers(devices) or [max(devices, key=lambda device: device.mean_own)]
     if slow[0].mean_own < LEAST_OUTLIER:
         return []
     rows = [
-        {"x": device.place + 0.5, "text": device.label if number == 0 else ""}
+        {"x": device.place, "text": device.label if number == 0 else ""}
         for number, device in enumerate(slow)
     ]
     at = alt.Chart(values(rows)).encode(x="x:Q", y=alt.value(-5))
@@ -141,5 +148,5 @@ def _pointers(devices: Sequence[Device]) -> list[Drawn]:
     ]
 
 
-def _domain(cells: Rows) -> list[int]:
+def _domain(cells: Rows) -> list[float]:
     return [min(cell["from"] for cell in cells), max(cell["to"] for cell in cells)]

@@ -13,6 +13,7 @@ from traceparse.report.charts.palette import color_of, config_of, palette
 
 __all__ = [
     "BAR",
+    "THIN_BAR",
     "Drawn",
     "Rows",
     "bars_of_shares",
@@ -27,7 +28,7 @@ __all__ = [
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 # layering and faceting change the class of a chart, which their annotations leave open
 Drawn: TypeAlias = Any
-BAR = 22  # height of a bar with the gap below it, in pixels
+BAR, THIN_BAR = 22, 17  # height of a bar with the gap below it, in pixels
 _FEW_POWERS = 4
 _OUTLINED = frozenset({"idle", "pipeline_wait"})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
 
@@ -18,6 +18,7 @@ __all__ = [
     "Device",
     "chosen",
     "devices_of",
+    "mean_parts",
     "outliers",
     "parts_of",
     "parts_seen",
@@ -52,9 +53,11 @@ class Device:
     """
 
     label: str
+    rank: int | None
     place: int
     steps: tuple[StepReport, ...]
     own: tuple[float, ...]
+    mfu: float | None = None
     why: str = ""
 
     @property
@@ -72,9 +75,11 @@ def devices_of(report: Report) -> list[Device]:
     return [
         Device(
             _label(device, several=several),
+            device.rank,
             place,
             steps,
             tuple(_own_ns(step) / (usual[step.step] or 1.0) for step in steps),
+            (device.utilization or {}).get("mfu"),
         )
         for device, place, steps in zip(report.devices, places, steps_of, strict=True)
         if steps
@@ -103,7 +108,7 @@ def chosen(devices: Sequence[Device], most: int) -> list[Device]:
         if device.place in slow:
             picked[number] = "outlier"
     return [
-        Device(one.label, one.place, one.steps, one.own, picked[number])
+        replace(one, why=picked[number])
         for number, one in enumerate(in_order)
         if number in picked
     ]
@@ -119,6 +124,16 @@ def parts_of(step: StepReport) -> Iterator[tuple[str, int]]:
             yield from ((key, split[key]) for key in COMMUNICATION)
         else:
             yield part.key, part.of(times)
+
+
+def mean_parts(device: Device, parts: Sequence[str]) -> dict[str, int]:
+    """Return what a mean step of a device was spent on, of these parts."""
+    sums = dict.fromkeys(parts, 0)
+    for step in device.steps:
+        for key, ns in parts_of(step):
+            if key in sums:
+                sums[key] += ns
+    return {key: round(ns / len(device.steps)) for key, ns in sums.items()}
 
 
 def parts_seen(devices: Sequence[Device]) -> list[str]:

@@ -15,6 +15,7 @@ from traceparse.report.charts.chart import WIDTH, Chart
 from traceparse.report.charts.heat_map import heat_map
 from traceparse.report.charts.layers import (
     BAR,
+    THIN_BAR,
     Drawn,
     Rows,
     finished,
@@ -23,8 +24,15 @@ from traceparse.report.charts.layers import (
     stacked,
     values,
 )
-from traceparse.report.charts.spans import PART_NAMES, Device, chosen, devices_of, parts_of
-from traceparse.report.charts.spans import parts_seen as seen_in
+from traceparse.report.charts.spans import (
+    PART_NAMES,
+    Device,
+    chosen,
+    devices_of,
+    mean_parts,
+    parts_of,
+    parts_seen,
+)
 from traceparse.run import Report, StepReport
 from traceparse.units import (
     format_ms,
@@ -38,7 +46,8 @@ from traceparse.units import (
 __all__ = ["steps_chart"]
 
 _MOST_DEVICES = 16
-_MOST_BARS = 64
+_MOST_BARS = 48
+_FEW_BARS = 24  # more of them are thinner
 
 
 def steps_chart(report: Report) -> Chart | None:
@@ -46,7 +55,7 @@ def steps_chart(report: Report) -> Chart | None:
     devices = devices_of(report)
     if not devices:
         return None
-    parts = seen_in(devices)
+    parts = parts_seen(devices)
     num_bars = sum(len(device.steps) for device in devices)
     if len(devices) <= _MOST_DEVICES and num_bars <= _MOST_BARS:
         title = f"What each rank spent {_steps_text(devices)} on"
@@ -94,14 +103,8 @@ def _bars_of(device: Device, parts: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _mean_bar(device: Device, parts: Sequence[str]) -> list[dict[str, Any]]:
-    sums = dict.fromkeys(parts, 0)
-    for step in device.steps:
-        for key, ns in parts_of(step):
-            if key in sums:
-                sums[key] += ns
-    num = len(device.steps)
     label = f"{device.label} ({device.why})" if device.why else device.label
-    return _bar(label, "", {key: round(ns / num) for key, ns in sums.items()})
+    return _bar(label, "", mean_parts(device, parts))
 
 
 def _bar(rank: str, step: str, parts: dict[str, int]) -> list[dict[str, Any]]:
@@ -149,7 +152,8 @@ def _bars(rows: Rows, parts: Sequence[str]) -> Drawn:
     longest = max(row["end"] for row in rows)
     y = alt.Y("rank:N", sort=ranks, title=None, axis=alt.Axis(domain=False, ticks=False))
     legend = alt.Legend(orient="top", direction="horizontal", symbolType="square")
-    bars = alt.Chart(width=WIDTH, height=alt.Step(BAR)).mark_bar(strokeWidth=0.75)
+    height = BAR if len(rows) <= _FEW_BARS * len(parts) else THIN_BAR
+    bars = alt.Chart(width=WIDTH, height=alt.Step(height)).mark_bar(strokeWidth=0.75)
     bars = bars.encode(
         y=y,
         x=alt.X(

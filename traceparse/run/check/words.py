@@ -110,7 +110,7 @@ def _word(expression: str, match: re.Match[str]) -> Word:
 
 
 def _odd(rest: str) -> str:
-    first = rest[:12].split(maxsplit=1)[0]
+    first = rest[:12].split(" ", maxsplit=1)[0]
     if first[0] == "=":
         return "write == to compare, = sets nothing here"
     if first[:2] in {"&&", "||"} or first[0] in "&|!":

@@ -16,14 +16,15 @@ _FEWEST_STEPS: Final = 3
 
 def missing_shapes(view: View) -> Iterator[Finding]:
     """Find traces that tell no operators with shapes."""
-    if view.counted_ns is not None or view.roofline:
+    if view.executed_flop is not None:
         return
+    who = "no trace tells" if view.roofline is None else "not all traces tell"
     yield finding(
         "missing_shapes",
         "info",
-        "no shapes were recorded, so FLOP, HFU and MFU are unknown",
-        "no trace tells the shapes of its operators; what memory and what compute bounds "
-        "cannot be told apart",
+        f"{who} the shapes of its operators, so FLOP, HFU and MFU are unknown",
+        "without them nobody can say what compute bounds and what memory does, nor which "
+        "products are slow",
         "profile with record_shapes=True, which `traceparse capture` does; it costs little "
         "(with_stack and profile_memory cost much, and are not needed)",
     )

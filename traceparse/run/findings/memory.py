@@ -24,11 +24,11 @@ _SERIOUS_COPIES: Final = 0.05
 _INSTEAD: Final = (
     (("adam", "sgd", "_foreach", "lamb", "addcdiv"), "fused=True in the optimizer"),
     (("norm",), "a fused norm (F.rms_norm or layer_norm under torch.compile, Apex, Liger)"),
+    (("nll_loss", "cross_entropy", "log_softmax"), "a fused or chunked cross entropy"),
     (
         ("softmax", "masked_fill", "dropout"),
         "scaled_dot_product_attention with flash attention instead of one written out",
     ),
-    (("loss", "nll", "log_softmax"), "a fused or chunked cross entropy"),
     (("_to_copy", "copy_"), "fewer casts and copies (weights kept in bf16, channels_last)"),
     (("embedding", "index"), "embeddings without dense gradients, sorted indices"),
 )

@@ -13,6 +13,7 @@ __all__ = ["fp32_matmuls", "recompute_cost", "tf32_matmuls"]
 
 _NS_PER_S: Final = 1_000_000_000
 _SHORT: Final = 60
+_BYTES: Final = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 _LEAST: Final = 0.01  # of the device-steps
 _SERIOUS: Final = 0.05
 _LEAST_IN_TYPE: Final = 0.02
@@ -77,7 +78,9 @@ def _slow_type(
     if known[best] <= own_peak:
         return
     reached = [row for row in rows if (row["flop_per_s"] or 0.0) <= own_peak]
-    lost = view.of_counted(sum(_above_ns(view, row, known[best]) for row in reached)) or 0.0
+    moved = _BYTES[best] / _BYTES[dtype]
+    above = sum(_above_ns(view, row, known[best], moved) for row in reached)
+    lost = view.of_counted(above) or 0.0
     if lost < _LEAST:
         return
     largest = max(reached, key=lambda row: row["time_ns"])
@@ -94,10 +97,11 @@ def _slow_type(
     )
 
 
-def _above_ns(view: View, row: Row, peak: float) -> float:
+def _above_ns(view: View, row: Row, peak: float, moved: float) -> float:
+    """Return how much longer a row takes than at another peak, with fewer bytes moved."""
     least = row["flop"] * _NS_PER_S / peak
     if view.bytes_per_s is not None:
-        least = max(least, row["bytes"] * _NS_PER_S / view.bytes_per_s)
+        least = max(least, moved * row["bytes"] * _NS_PER_S / view.bytes_per_s)
     return float(max(row["time_ns"] - least, 0.0))
 
 

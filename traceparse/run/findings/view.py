@@ -40,6 +40,7 @@ class View:
     num_syncs_per_step: float | None = None
     communication_ns: Mapping[str, int] | None = None
     counted_ns: int | None = None
+    executed_flop: int | None = None
     waterfall: Sequence[Row] | None = None
     what_if: Mapping[str, Any] | None = None
     collectives: Sequence[Row] = ()
@@ -140,11 +141,11 @@ class View:
         return self.accelerator["hbm_bytes_per_s"] if self.accelerator else None
 
     def uncounted_kernels(self) -> list[Row]:
-        """Return kernels that compute for operators without FLOP, most time first, by name."""
+        """Return kernels that compute for known operators without FLOP, most time first."""
         return [
             row
             for row in self.top_kernels or ()
-            if row["kind"] == "compute" and not row["is_counted"] and row["name"] is not None
+            if row["kind"] == "compute" and not row["is_counted"] and row["op"] is not None
         ]
 
     def straggler_ratio(self) -> float:
