@@ -46,7 +46,7 @@ def is_kept(before, after):
     """Is all there as it was, whatever was added since, which is unknown?"""
     if isinstance(before, dict):
         added = [after[name] for name in after if name not in before]
-        return all(one is None for one in added) and all(
+        return not any(added) and all(
             is_kept(value, after[name]) for name, value in before.items()
         )
     if isinstance(before, list):

@@ -81,7 +81,6 @@ def show_compared(found: Comparison, *, as_json: bool, quiet: bool, out: Path | 
         renders = {".html": lambda: compare_html.render(found), ".json": lambda: text}
         is_file = out.suffix in renders
         with _writing(out):
-            (out.parent if is_file else out).mkdir(parents=True, exist_ok=True)
             paths = [out] if is_file else [out / f"report{ending}" for ending in renders]
             saved = [write_whole(path, renders[path.suffix]()) for path in paths]
     if as_json:
