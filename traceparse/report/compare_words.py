@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from traceparse.report.safe import visible
 from traceparse.report.words import DTYPES, term_of
 from traceparse.run import Comparison
 from traceparse.run.compare import SideSummary
@@ -40,6 +41,7 @@ CHANGES: Final = {
     "changed": "",
     "same": "",
 }
+_LONGEST_NAME: Final = 72
 _MATTERS: Final = 0.005  # of a step: what is less is not shown
 _STRUCTURAL: Final = frozenset({"appeared", "disappeared", "reshaped", "renamed"})
 _MARKS: Final = {True: "yes", False: "no", None: UNKNOWN}
@@ -218,7 +220,12 @@ def _operator_details(row: Mapping[str, Any], places: int) -> Iterator[str]:
     if row["change"] == "renamed":
         gone = [name for name in base["kernels"] if name not in new["kernels"]]
         come = [name for name in new["kernels"] if name not in base["kernels"]]
-        yield f"kernel {', '.join(gone[:2]) or 'none'} -> {', '.join(come[:2]) or 'none'}"
+        yield f"kernel {_kernels(gone)} -> {_kernels(come)}"
+
+
+def _kernels(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return visible(names[0], _LONGEST_NAME) + more if names else "none"
 
 
 def collective_rows(found: Comparison, limit: int) -> tuple[list[Row], int]:
