@@ -25,6 +25,7 @@ __all__ = ["check"]
 _FAILED = 3
 
 
+@options.telling
 def check(
     paths: Annotated[
         list[str],
@@ -66,29 +67,20 @@ def check(
     jobs: Jobs = 0,
     cache: Cache = None,
     no_cache: NoCache = False,
-    accelerator: options.Accelerator = None,
-    peak: options.Peak = None,
-    ceiling: options.Ceiling = "spec",
-    model_flop_per_step: options.ModelFlop = None,
-    params: options.Params = None,
-    tokens_per_step: options.Tokens = None,
-    recompute: options.Recompute = None,
-    model: options.Model = None,
-    convention: options.Convention = None,
-    seq: options.Seq = None,
-    price: options.Price = None,
+    told: options.Told,
     strict: Strict = False,
     quiet: Quiet = False,
     debug: Debug = False,  # noqa: ARG001 - main() looks for it
 ) -> None:
     r"""Fail (status 3) where a job is worse than its limits allow.
 
-    A name alone is a field of utilization, scaling_loss or run in report.json; others are
-    written with dots and numbers, devices\[0].window.idle_ns. There are comparisons, and, or,
-    not, + - * /, parentheses, units (%, us, ms, s, MB, GB/s, TFLOP/s, ...); max, min, mean, sum
-    and count of a list, whose entries a condition may choose, as in
-    count(findings\[severity == 'error']) > 0; and finding('straggler'). What is unknown (null)
-    fails.
+    A name alone is a field of utilization, scaling_loss or run; others are
+    written as they stand in report.json: devices\[0].window.idle_ns.
+    Compare with < <= > >= == !=, join with and, or, not, calculate with
+    + - * /, and write units: %, us, ms, s, MB, GB/s, TFLOP/s. Lists have
+    max, min, mean, sum and count; a condition chooses among their entries:
+    count(findings\[severity == 'error']) > 0. finding('straggler') asks for
+    one by its code. What is unknown (null) fails, with the reason.
     """
     from traceparse.run.check import check as run_check
     from traceparse.run.check import found_settings, read_settings, require_conditions
@@ -96,19 +88,6 @@ def check(
     settings = read_settings(config) if config else found_settings(Path.cwd())
     conditions = [*settings.fail_on, *(fail_on or [])]
     require_conditions(conditions)
-    told = options.Told(
-        accelerator=accelerator,
-        peak=peak,
-        ceiling=ceiling,
-        model_flop_per_step=model_flop_per_step,
-        params=params,
-        tokens_per_step=tokens_per_step,
-        recompute=recompute,
-        model=model,
-        convention=convention,
-        seq=seq,
-        price=price,
-    )
     report = _stored(paths, told, steps=steps, rank=rank)
     if report is None:
         kept = settings.options

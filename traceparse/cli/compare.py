@@ -18,6 +18,7 @@ from traceparse.errors import UsageError
 __all__ = ["compare"]
 
 
+@options.telling
 def compare(
     runs: Annotated[
         list[str] | None,
@@ -58,26 +59,17 @@ def compare(
     jobs: Jobs = 0,
     cache: Cache = None,
     no_cache: NoCache = False,
-    accelerator: options.Accelerator = None,
-    peak: options.Peak = None,
-    ceiling: options.Ceiling = "spec",
-    model_flop_per_step: options.ModelFlop = None,
-    params: options.Params = None,
-    tokens_per_step: options.Tokens = None,
-    recompute: options.Recompute = None,
-    model: options.Model = None,
-    convention: options.Convention = None,
-    seq: options.Seq = None,
-    price: options.Price = None,
+    told: options.Told,
     strict: Strict = False,
     quiet: Quiet = False,
     debug: Debug = False,  # noqa: ARG001 - main() looks for it
 ) -> None:
     """Say what changed between two runs, whether it is more than chance, and where it is from.
 
-    The change of a mean step is split into terms that add up to it; a 95 % interval is
-    bootstrapped over steps. Operators are matched by name, shapes and data type, collectives
-    by ranks, data type and size.
+    The change of a mean step is split into terms that add up to it; its 95%
+    interval is bootstrapped over steps, or over runs where there are three
+    on a side. Operators are matched by name, shapes and data type,
+    collectives by ranks, data type and size.
     """
     given = runs or []
     if len(given) not in (0, 2):
@@ -87,19 +79,6 @@ def compare(
         )
     sides = [*given[:1], *(base or [])], [*given[1:], *(new or [])]
     wanted = None if steps is None else parse_steps(steps)
-    told = options.Told(
-        accelerator=accelerator,
-        peak=peak,
-        ceiling=ceiling,
-        model_flop_per_step=model_flop_per_step,
-        params=params,
-        tokens_per_step=tokens_per_step,
-        recompute=recompute,
-        model=model,
-        convention=convention,
-        seq=seq,
-        price=price,
-    )
     with reading([*sides[0], *sides[1]], jobs=jobs, cache=cache, no_cache=no_cache) as how:
         from traceparse.engine import compare as run_comparison
 

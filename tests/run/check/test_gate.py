@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,8 +14,9 @@ from tests.run.conftest import Maker
 from tests.simulated import made
 from traceparse.engine import analyze
 from traceparse.errors import Note, UsageError
+from traceparse.run import findings
 from traceparse.run.check import check
-from traceparse.run.check.evaluate import judged
+from traceparse.run.check.evaluate import CODES, judged
 from traceparse.run.check.grammar import parse
 from traceparse.run.check.lookup import LOSS_FIELDS
 
@@ -151,6 +154,8 @@ def test_what_nobody_can_tell(text, reason):
         ("max(devices) < 1", "max(devices): name a field of the entries that is a number"),
         ("mfu < null", "null compares by == and != only"),
         ("count(findings[sever == 'x']) > 0", "findings[0]: the entry has no field 'sever'; "),
+        ("finding('stragler')", "no finding has the code 'stragler'; did you mean straggler?"),
+        ("finding('qqq')", "no finding has the code 'qqq'; there are capture_overhead, comm"),
         ("count(ranks[a > 0]) > 0", "entries of run.ranks have no fields to choose them by"),
     ],
 )  # fmt: skip
@@ -245,6 +250,21 @@ def test_notes_say_why_a_size_is_unknown():
     assert gate.reasons == (
         "run.world_size is unknown: world_size_unknown: no trace says its world size",
     )
+
+
+def test_codes_are_those_that_findings_have():
+    """Read off the code that finds: each code that a finding is made with is known."""
+    folder = Path(findings.__file__).parent.parent
+    sources = [*folder.glob("*.py"), *folder.glob("findings/*.py")]
+    text = "\n".join(path.read_text() for path in sources)
+    told = {
+        *re.findall(r'[^_]finding\(\s*"(\w+)"', text),
+        *re.findall(r'"code": "(\w+)"', text),
+        *re.findall(r'code="(\w+)"', text),
+    }
+    assert {"straggler", "low_overlap"} < told
+    assert told <= CODES
+    assert all(f'"{code}"' in text for code in CODES)
 
 
 def test_nothing_to_check_is_wrong_usage():

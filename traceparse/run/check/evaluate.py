@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Final
 
 from traceparse.errors import UsageError
@@ -34,9 +35,21 @@ from traceparse.run.check.values import (
     compared,
     is_number,
 )
+from traceparse.run.findings import RULES
 
-__all__ = ["Compared", "Judged", "judged"]
+__all__ = ["CODES", "Compared", "Judged", "judged"]
 
+# codes of all findings that there can be, so that a slip in one is none that never fails
+CODES: Final = frozenset(
+    {
+        *(rule.__name__ for rule in RULES),
+        "capture_overhead",
+        "faster_than_peak",
+        "mfu_above_measured_maximum",
+        "model_flop_exceed_executed",
+        "straggler",
+    }
+)
 _NUMBER_OF: Final[Mapping[str, Callable[[list[Any]], float]]] = {
     "max": max,
     "min": min,
@@ -166,7 +179,12 @@ class _Judge:
         findings = self._document.get("findings")
         if findings is None:
             return Unknown(("findings are unknown (null in the report)",))
-        return Known(any(one["code"] == node.code for one in findings))
+        found = {one["code"] for one in findings}
+        if node.code not in found | CODES:
+            near = get_close_matches(node.code, sorted(found | CODES), cutoff=0.5)
+            hint = f"did you mean {', '.join(near)}?" if near else _codes()
+            raise UsageError(f"no finding has the code {node.code!r}; {hint}")
+        return Known(node.code in found)
 
     def _aggregate(self, node: Aggregate) -> Value:
         found = self._value(node.over)
@@ -191,6 +209,10 @@ def _of_numbers(node: Aggregate, values: list[Any], kind: str | None) -> Value:
         return Known(_NUMBER_OF[node.name](values), kind)
     except OverflowError:
         return Unknown((f"{node.text} is unknown: a number is too large",))
+
+
+def _codes() -> str:
+    return f"there are {', '.join(sorted(CODES))}"
 
 
 def _constant(node: Constant) -> Value:
