@@ -110,6 +110,13 @@ def test_no_difference_between_runs_that_only_chance_sets_apart(tmp_path):
     assert sum(called) <= 2
 
 
+def test_what_a_step_costs_on_each_side(compare, jobs):
+    """Four devices at 3.6 USD an hour: 0.001 USD a second each, 4e-6 a millisecond together."""
+    out = compare(jobs / "base", jobs / "slow", "--price", "3.6")[1]
+    assert "base: 4 devices, h100-sxm, 8 steps, MFU 39.9%, $0.0000042 a step" in out
+    assert "slow: 4 devices, h100-sxm, 8 steps, MFU 30.8%, $0.0000054 a step" in out
+
+
 def test_files_and_a_folder(compare, jobs, tmp_path):
     words = jobs / "base", jobs / "slow"
     _, shown, err = compare(*words, "--json", "--out", tmp_path / "out")

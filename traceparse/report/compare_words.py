@@ -17,6 +17,7 @@ from traceparse.units import (
     format_ms,
     format_number_of,
     format_ratio,
+    format_usd,
     ms_decimals,
     rank_ranges,
 )
@@ -151,6 +152,8 @@ def side_line(side: SideSummary) -> str:
     ]
     if side.mfu is not None:
         parts.append(f"MFU {format_ratio(side.mfu)}")
+    if side.usd_per_step is not None:
+        parts.append(f"{format_usd(side.usd_per_step)} a step")
     return f"{side.paths[0]}{more}: {', '.join(parts)}"
 
 

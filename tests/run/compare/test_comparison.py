@@ -248,4 +248,5 @@ def test_the_document():
     assert set(document["compare"]["base"]) == {
         *("paths", "num_runs", "world_size", "num_devices", "num_steps", "num_device_steps"),
         *("basis", "step_ns", "terms_ns", "executed_flop", "hfu", "mfu", "accelerator"),
+        "usd_per_step",
     }

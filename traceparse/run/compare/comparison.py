@@ -30,7 +30,11 @@ Verdict: TypeAlias = Literal["slower", "faster", "no difference", "shifted", "un
 
 @dataclass(frozen=True, slots=True)
 class SideSummary:
-    """One side: SUMMARY of the contract. ``terms_ns`` are of the mean device-step."""
+    """One side: SUMMARY of the contract. ``terms_ns`` are of the mean device-step.
+
+    ``hfu`` and ``mfu`` are those of a run alone; ``usd_per_step`` is the mean of runs, where a
+    price was given.
+    """
 
     paths: tuple[str, ...]
     num_runs: int
@@ -45,6 +49,7 @@ class SideSummary:
     hfu: float | None
     mfu: float | None
     accelerator: str | None
+    usd_per_step: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +249,7 @@ def _summary(side: Side) -> SideSummary:
     first, report = side.runs[0], side.reports[0]
     flops = [run.flop for run in side.runs if run.flop is not None]
     use = report.utilization or {}
+    costs = [one.cost["usd_per_step"] for one in side.reports if one.cost is not None]
     is_one = len(side.runs) == 1
     span = side.mean_ns("span")
     return SideSummary(
@@ -260,4 +266,5 @@ def _summary(side: Side) -> SideSummary:
         hfu=use.get("hfu") if is_one else None,
         mfu=use.get("mfu") if is_one else None,
         accelerator=first.accelerator,
+        usd_per_step=sum(costs) / len(costs) if len(costs) == len(side.reports) else None,
     )
