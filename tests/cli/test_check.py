@@ -68,6 +68,18 @@ def test_pass_fail_and_what_cannot_be_told(check, job):
     ]
 
 
+def test_a_finding_is_told_by_its_title(check, nowhere):
+    made("straggler_compute", 4, 1).place(nowhere / "slow")
+    slow = json.loads((nowhere / "slow" / "truth.json").read_text())["straggler"]["rank"]
+    (nowhere / "slow" / "truth.json").unlink()
+    status, out, _ = check(nowhere / "slow", "--fail-on", "finding('straggler')")
+    assert status == 3
+    assert out.splitlines()[:2] == [
+        "fail     finding('straggler')",
+        f"         rank {slow} is waited for: slow compute",
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -21,8 +21,8 @@ from traceparse.run.check.grammar import parse
 from traceparse.run.check.lookup import LOSS_FIELDS
 
 FINDINGS = [
-    {"code": "straggler", "severity": "warning", "lost_ratio": 0.125},
-    {"code": "host_bound", "severity": "error", "lost_ratio": 0.25},
+    {"code": "straggler", "severity": "warning", "lost_ratio": 0.125, "title": "rank 3"},
+    {"code": "launch_gaps", "severity": "error", "lost_ratio": 0.25, "title": "gaps"},
 ]
 DOCUMENT = {
     "run": {"world_size": 2, "ranks": [0, 1], "accelerator": None, "backend": "nccl"},
@@ -89,6 +89,11 @@ def holds(text, document=DOCUMENT):
 def test_what_holds(text):
     assert holds(text) is True
     assert holds(f"not ({text})") is False
+
+
+def test_of_findings_that_are_there_it_says_which():
+    assert judged(parse("finding('straggler') or mfu > 9"), DOCUMENT).reasons == ("rank 3",)
+    assert judged(parse("not finding('straggler')"), DOCUMENT).reasons == ()
 
 
 def test_unknown_counts_where_it_decides():

@@ -74,7 +74,10 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Whether a condition holds; ``None`` where that is unknown, with the reasons."""
+    """Whether a condition holds; ``None`` where that is unknown, with the reasons.
+
+    Where it holds, the reasons are the titles of findings that it asked for.
+    """
 
     holds: bool | None
     comparisons: tuple[Compared, ...]
@@ -94,7 +97,8 @@ def judged(condition: Node, document: Mapping[str, Any]) -> Judged:
     if isinstance(found, Unknown):
         reasons = tuple(dict.fromkeys(found.reasons))
         return Judged(None, tuple(judge.comparisons), reasons)
-    return Judged(bool(found.value), tuple(judge.comparisons), ())
+    titles = tuple(dict.fromkeys(judge.titles)) if found.value else ()
+    return Judged(bool(found.value), tuple(judge.comparisons), titles)
 
 
 class _Judge:
@@ -104,6 +108,7 @@ class _Judge:
         self._document = document
         self._scope = scope
         self.comparisons: list[Compared] = []
+        self.titles: list[str] = []
 
     def condition(self, node: Node) -> Value:
         """Return whether a condition holds."""
@@ -184,6 +189,7 @@ class _Judge:
             near = get_close_matches(node.code, sorted(found | CODES), cutoff=0.5)
             hint = f"did you mean {', '.join(near)}?" if near else _codes()
             raise UsageError(f"no finding has the code {node.code!r}; {hint}")
+        self.titles += [one["title"] for one in findings if one["code"] == node.code]
         return Known(node.code in found)
 
     def _aggregate(self, node: Aggregate) -> Value:

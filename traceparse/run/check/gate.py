@@ -24,7 +24,10 @@ _NONE = (
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One condition: ``fail`` where it holds, ``unknown`` (which fails too) with reasons."""
+    """One condition: ``fail`` where it holds, ``unknown`` (which fails too) with reasons.
+
+    Of findings that were asked for, and are there, the reasons are their titles.
+    """
 
     expression: str
     outcome: Outcome
