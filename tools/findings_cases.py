@@ -178,6 +178,27 @@ CASES: tuple[Case, ...] = (
         figures.stages,
     ),
     Case(
+        "launch_gaps",
+        Scene("1,500 kernels that do next to nothing", replace(_WELL, num_small=1_500)),
+        Scene("700, which are launched in time", replace(_WELL, num_small=700)),
+        figures.host("launch"),
+    ),
+    Case(
+        "data_loader",
+        Scene("0.5 ms for each batch", replace(_WELL, load_ns=500_000, num_syncs=1)),
+        Scene("0.05 ms", replace(_WELL, load_ns=50_000, num_syncs=1)),
+        figures.host("data_loader"),
+    ),
+    Case(
+        "synchronizing_calls",
+        Scene(
+            "the host waits after each of 64 small products",
+            replace(_WELL, num_syncs=1, num_products=64, rows=512),
+        ),
+        Scene("after each of 8 large ones", replace(_WELL, num_syncs=1)),
+        figures.host("sync"),
+    ),
+    Case(
         "memory_bound_kernels",
         Scene("four pointwise kernels after each product", replace(_WELL, num_pointwise=4)),
         Scene("one", _WELL),
@@ -198,6 +219,14 @@ CASES: tuple[Case, ...] = (
         Scene(
             "as slow, but of a shape that fills the device", replace(_WELL, tflop_per_s=500.0)
         ),
+        figures.roof,
+    ),
+    Case(
+        "slow_kernels",
+        Scene(
+            "products that fill the device at 500 TFLOP/s", replace(_WELL, tflop_per_s=500.0)
+        ),
+        Scene("at 690", replace(_WELL, tflop_per_s=690.0)),
         figures.roof,
     ),
     Case(

@@ -10,6 +10,7 @@ __all__ = [
     "copies",
     "dtypes",
     "exposed",
+    "host",
     "model_and_executed",
     "overhead",
     "roof",
@@ -76,6 +77,19 @@ def dtypes(report: Report) -> str:
         for row in report["roofline"]
     )
     return ", ".join(told)
+
+
+def host(name: str) -> Callable[[Report], str]:
+    """Return what tells for how long devices idle for one reason."""
+
+    def figures(report: Report) -> str:
+        idle = report["host"]
+        return (
+            f"{name} {_share(idle[f'{name}_ns'] / _span(report))}, all idle "
+            f"{_share(report['summary']['idle_ratio'])}"
+        )
+
+    return figures
 
 
 def copies(report: Report) -> str:

@@ -137,6 +137,18 @@ _TABLES: Final = (
         ),
     ),
     Table(
+        "bands",
+        "how one number is judged",
+        (
+            *_columns(
+                ("name", _TEXT, "", "the number, as report.json names it"),
+                ("value", _REAL, "ratio", "what it is"),
+                ("band", _TEXT, "", "poor, typical, good, excellent or impossible"),
+                ("source", _TEXT, "", "where the bands are from"),
+            ),
+        ),
+    ),
+    Table(
         "collectives",
         "all collectives of one kind: group, collective, dtype and size",
         (

@@ -93,6 +93,9 @@ _DEVICE_EVENTS = (
     _CORRELATION,
     _EXTERNAL_ID,
     Column("collective", TEXT, "", "collective that the kernel's own metadata names"),
+    Column(
+        "copied_bytes", pa.uint64(), "byte", "what a copy or memset moved; null where unknown"
+    ),
     _RANK,
     _STEP,
     Column("kind", TEXT, "", "compute, comm or copy", "rank"),

@@ -187,7 +187,9 @@ def test_nothing_half_written(traceparse, tmp_path):
     status, _, errors = traceparse("analyze", WHOLE, "--out", out)
     assert status == 0
     assert json.loads((out / "report.json").read_text())["schema_version"] == 1
-    assert sorted(path.name for path in out.iterdir()) == ["report.html", "report.json"]
+    names = {path.name for path in out.iterdir()}
+    assert {"report.html", "report.json", "report.md", "tables"} <= names
+    assert not [name for name in names if name.startswith(".")]
     assert "Traceback" not in errors
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.run.conftest import Maker, three_kernels
-from traceparse.rank import KernelWork
+from traceparse.rank import CopyWork, IdleTimes, KernelWork
 from traceparse.report import json_text
 
 TIMES = {
@@ -121,6 +121,31 @@ def test_top_kernels(make, three_kernels):
         *("name", "op", "shapes", "kind", "is_counted", "count", "time_ns", "ratio"),
         "least_bytes",
     }
+
+
+def test_host(make):
+    step = replace(make.step(1, make.times(compute=1, idle=10)), idle=IdleTimes(1, 2, 3, 4))
+    made = json.loads(json_text.render(make.report(make.digest(0, make.device(step)))))
+    for host in (made["host"], made["devices"][0]["host"]):
+        assert set(host) == {
+            *("idle_ns", "data_loader_ns", "sync_ns", "launch_ns", "unknown_ns"),
+        }
+        assert sum(host.values()) == 2 * host["idle_ns"] == 20
+
+
+def test_copies(make, three_kernels):
+    work = CopyWork("HtoD", "pageable", count=1, time_ns=5, num_bytes=64, exposed_ns=5)
+    made = make.report(replace(three_kernels, copies=(work,)))
+    assert json.loads(json_text.render(made))["copies"] == [
+        {
+            "direction": "HtoD",
+            "memory": "pageable",
+            "count": 1,
+            "time_ns": 5,
+            "bytes": 64,
+            "exposed_ns": 5,
+        }
+    ]
 
 
 def test_findings(report):

@@ -39,6 +39,7 @@ def test_a_kernel_keeps_what_the_contract_has():
             "correlation": 7,
             "external_id": 9,
             "collective": None,
+            "copied_bytes": None,
         }
     ]
 

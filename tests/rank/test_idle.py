@@ -80,9 +80,14 @@ def test_a_wait_on_a_thread_that_launches_nothing_holds_up_nothing(tmp_path):
     ],
 )
 def test_fetching_data_comes_before_all_else(tmp_path, name):
-    """The host waits until 113, fetches from 112 to 125, and launches at 130."""
+    """Idle from 110; the host fetches from 112 to 125, and launches at 130."""
     events = [*after(140, 130), call(60, 53), annotation(112, 13, name)]
     assert told(tmp_path, events) == [(13, 7, 2, 8)]
+
+
+def test_waiting_while_fetching_data_is_fetching_data(tmp_path):
+    events = [*after(140, 130), annotation(111, 15, LOADER), call(112, 13)]
+    assert told(tmp_path, events) == [(15, 0, 5 + 2, 8)]
 
 
 def test_an_operator_fetches_data_in_old_traces(tmp_path):

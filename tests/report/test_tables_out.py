@@ -124,3 +124,30 @@ def test_csv_shows_what_is_invisible(hostile):
     assert "\u202e" not in text
     (row,) = csv_of(hostile, "roofline")
     assert row["op"].startswith("<script>alert('x')</script> [red]loud[/red] \\x1b[31mred")
+
+
+def test_what_is_judged_and_what_took_most_are_tables(full):
+    judged = {"mfu": {"value": 0.4, "band": "good", "limits": {"good": 0.35}, "source": "page"}}
+    host = {"idle_ns": 6, "data_loader_ns": 1, "sync_ns": 2, "launch_ns": 3, "unknown_ns": 0}
+    kernel = {
+        "name": "gemm",
+        "op": "aten::mm",
+        "shapes": "2x2",
+        "kind": "compute",
+        "is_counted": True,
+        "count": 3,
+        "time_ns": 5,
+        "ratio": 0.5,
+        "least_bytes": 48,
+    }
+    summary = replace(full.summary, bound={"by": "host", "ratio": 0.25})
+    tables = tables_of(
+        replace(full, bands=judged, host=host, top_kernels=[kernel], summary=summary)
+    )
+    assert tables["bands"].to_pylist() == [
+        {"name": "mfu", "value": 0.4, "band": "good", "source": "page"}
+    ]
+    assert tables["top_kernels"].to_pylist() == [kernel]
+    (run,) = tables["run"].to_pylist()
+    assert (run["bound"], run["bound_ratio"]) == ("host", 0.25)
+    assert (run["host_idle_ns"], run["host_sync_ns"]) == (6, 2)

@@ -33,6 +33,7 @@ def analyze(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON, and nothing else.")
     ] = False,
+    full: options.Full = False,
     steps: Annotated[
         str | None, typer.Option(metavar="3-5", help="Report on these steps only.")
     ] = None,
@@ -69,4 +70,4 @@ def analyze(
                 **asked,
             )
     with working():
-        show_report(report, as_json=as_json, quiet=quiet, out=out, formats=formats)
+        show_report(report, as_json=as_json, quiet=quiet, out=out, formats=formats, full=full)

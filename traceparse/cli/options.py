@@ -18,6 +18,7 @@ __all__ = [
     "Ceiling",
     "Convention",
     "Format",
+    "Full",
     "Model",
     "ModelFlop",
     "Params",
@@ -77,6 +78,9 @@ Format: TypeAlias = Annotated[
         metavar="NAME,NAME",
         help="What --out writes: html, json, md, parquet (all of them by default), csv.",
     ),
+]
+Full: TypeAlias = Annotated[
+    bool, typer.Option("--full", help="Print all there is, not only what fits a screen.")
 ]
 
 

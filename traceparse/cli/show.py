@@ -24,11 +24,12 @@ def show_report(
     quiet: bool,
     out: Path | None,
     formats: Sequence[str] | None = None,
+    full: bool = False,
 ) -> None:
     """Print a report, and save it if there is a folder for it, in all formats by default.
 
-    The report goes to standard output, as tables or as JSON; notes and the names of written
-    files go to standard error, unless quiet. JSON has the notes in it.
+    The report goes to standard output, as JSON, on one screen or in ``full``; notes and the
+    names of written files go to standard error, unless quiet. JSON has the notes in it.
     """
     saved: Sequence[Path] = []
     if out:
@@ -39,7 +40,7 @@ def show_report(
 
         sys.stdout.write(json_text.render(report))
     else:
-        _draw(report, quiet=quiet)
+        _draw(report, quiet=quiet, full=full)
     if not quiet:
         _say_written(saved)
 
@@ -155,11 +156,11 @@ def _draw_scaling(curve: Scaling, *, quiet: bool) -> None:
         scaling_text.render_notes(curve, Console(stderr=True))
 
 
-def _draw(report: Report, *, quiet: bool) -> None:
+def _draw(report: Report, *, quiet: bool, full: bool) -> None:
     from rich.console import Console
 
-    from traceparse.report import terminal
+    from traceparse.report import screen, terminal
 
-    terminal.render(report, Console())
+    (terminal if full else screen).render(report, Console())
     if not quiet:
-        terminal.render_notes(report, Console(stderr=True))
+        terminal.render_notes(report, Console(stderr=True), whole=full)

@@ -20,11 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceparse.ingest.calls import call_args
-from traceparse.ingest.decode import NO_ARGS, Args, Event, decode_args, kept_text
+from traceparse.ingest.decode import NO_ARGS, Args, Event, decode_args, kept_text, num_bytes
 from traceparse.ingest.kept import Kept
 from traceparse.ingest.numbers import LIMIT, UNUSABLE, nanoseconds, unsigned
 from traceparse.ingest.routes import (
     CALL_MARKS,
+    COPIES,
     EXTRAS,
     LEGACY,
     SKIP,
@@ -193,7 +194,15 @@ class Collector:
             return
         put(correlation=_numbers([a.correlation for a in args], zero=False))
         if table == "device_events":
-            put(stream=_numbers([a.stream for a in args]))
+            put(
+                stream=_numbers([a.stream for a in args]),
+                copied_bytes=_numbers(
+                    [
+                        num_bytes(a.copied) if _is_copy(event.cat) else None
+                        for event, a in zip(group, args, strict=True)
+                    ]
+                ),
+            )
             put_texts(
                 collective=(a.collective for a in args),
                 device=(
@@ -266,6 +275,10 @@ class Collector:
             if name not in EXTRAS or name in self._extras
         )
         return self.store.finish(wanted, base_ns)
+
+
+def _is_copy(category: str | None) -> bool:
+    return route("X", category).label in COPIES
 
 
 def _numbers(values: list[Any], *, zero: bool = True) -> pa.Array:

@@ -17,17 +17,20 @@ __all__ = [
     "NO_ARGS",
     "Args",
     "Event",
+    "copied_bytes",
     "decode_args",
     "decode_block",
     "decode_event",
     "event_from",
     "is_json",
     "kept_text",
+    "num_bytes",
     "text_of",
 ]
 
 Scalar: TypeAlias = int | float | str | bool | None
 _NOTHING, _NULL = msgspec.Raw(b""), msgspec.Raw(b"null")
+_MOST_BYTES = 1 << 62  # of a copy: no memory is as large
 _LONGEST_RAW = 4096  # bytes of an argument that is kept as it is, as in _scanner.c
 
 
@@ -49,11 +52,18 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     concrete_inputs: msgspec.Raw = msgspec.field(default=_NOTHING, name="Concrete Inputs")
     sequence_number: Scalar = msgspec.field(default=None, name="Sequence number")
     forward_thread: Scalar = msgspec.field(default=None, name="Fwd thread id")
+    copied: Any = msgspec.field(default=None, name="bytes")
 
     @property
     def is_call(self) -> bool:
         """Whether the event is a call of a collective: it has a name or sizes of one."""
         return not (self.collective is None and self.sent is None and self.sent_old is None)
+
+
+class _Copied(msgspec.Struct, gc=False, frozen=True):
+    """The one argument of a copy that only copies have."""
+
+    bytes: Any = None
 
 
 class Event(msgspec.Struct, gc=False):
@@ -72,6 +82,7 @@ class Event(msgspec.Struct, gc=False):
 _block = msgspec.json.Decoder(list[Event])
 _event = msgspec.json.Decoder(Event)
 _all_args = msgspec.json.Decoder(list[Args | None])
+_all_copied = msgspec.json.Decoder(list[_Copied | None])
 _one_args = msgspec.json.Decoder(Args | None)
 NO_ARGS = Args()
 _DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -163,7 +174,22 @@ def _odd_args(text: bytes, repaired: Counter[str]) -> Args:
         concrete_inputs=_dumped(found.get("Concrete Inputs")),
         sequence_number=_scalar(found.get("Sequence number")),
         forward_thread=_scalar(found.get("Fwd thread id")),
+        copied=found.get("bytes"),
     )
+
+
+def copied_bytes(texts: Sequence[bytes]) -> list[int | None]:
+    """Return the bytes that copies say to move, given their arguments as JSON."""
+    try:
+        found = _all_copied.decode(b"[" + b",".join(text or b"null" for text in texts) + b"]")
+    except _DAMAGE:
+        return [num_bytes(_args_of(text, Counter()).copied) for text in texts]
+    return [num_bytes(copied.bytes if copied else None) for copied in found]
+
+
+def num_bytes(value: object) -> int | None:
+    """Return a number of bytes, if it can be one."""
+    return value if type(value) is int and 0 <= value < _MOST_BYTES else None
 
 
 def kept_text(*spellings: msgspec.Raw) -> str | None:

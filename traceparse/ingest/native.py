@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,8 +22,18 @@ import pyarrow as pa
 from traceparse.errors import UsageError
 from traceparse.ingest.calls import call_args
 from traceparse.ingest.collect import Collector, device_of, label_of
+from traceparse.ingest.decode import copied_bytes
+from traceparse.ingest.lookup import Lookup
 from traceparse.ingest.numbers import UNUSABLE
-from traceparse.ingest.routes import CALL_MARKS, Route, depends_on_event, route, route_of_event
+from traceparse.ingest.routes import (
+    CALL_MARKS,
+    COPIES,
+    Route,
+    depends_on_event,
+    route,
+    route_of_event,
+)
+from traceparse.ingest.scanned import Rows
 from traceparse.ingest.store import Int32s
 from traceparse.intervals import Int64s
 
@@ -38,7 +48,6 @@ _IS_CALL, _HAS_SEQUENCE, _HAS_FORWARD = 32, 64, 128
 _CAPACITY: Final = 1 << 15  # rows that are collected at a time
 _MOST_TEXTS: Final = 1 << 16
 _MOST_BYTES: Final = 1 << 24
-_UNKNOWN = -2
 
 
 @cache
@@ -85,71 +94,6 @@ class Taken(NamedTuple):
     last: int
 
 
-_TYPES: Final = ("i8", "i8", *("u8",) * 5, *("i4",) * 9, "u1", "2i8")
-
-
-class Rows(NamedTuple):
-    """What the scanner fills: times in ns, ids as they are, all else as ids of its texts.
-
-    Those of dims, types and concretes are ids of its raw texts.
-    """
-
-    starts: Int64s
-    lasts: Int64s
-    streams: npt.NDArray[np.uint64]
-    correlations: npt.NDArray[np.uint64]
-    externals: npt.NDArray[np.uint64]
-    sequences: npt.NDArray[np.uint64]
-    forwards: npt.NDArray[np.uint64]
-    kinds: Int32s
-    names: Int32s
-    pids: Int32s
-    tids: Int32s
-    devices: Int32s
-    collectives: Int32s
-    dims: Int32s
-    types: Int32s
-    concretes: Int32s
-    flags: npt.NDArray[np.uint8]
-    args: Int64s
-
-    @classmethod
-    def empty(cls, size: int) -> Rows:
-        """Return columns of so many rows."""
-        return cls(*(np.zeros(size, kind) for kind in _TYPES))
-
-    def first(self, num: int) -> Rows:
-        """Return the first of the rows."""
-        return Rows(*(column[:num] for column in self))  # type: ignore[arg-type]
-
-
-class _Lookup:
-    """What the scanner's texts mean elsewhere, computed for each when it is first asked for."""
-
-    def __init__(
-        self, compute: Callable[[list[object]], Sequence[int] | Int32s], *, none: int
-    ) -> None:
-        self._compute = compute
-        self._known = np.empty(_MOST_TEXTS + 1, np.int32)
-        self._none = none
-        self.forget()
-
-    def forget(self) -> None:
-        """Compute all anew."""
-        self._known[:-1] = _UNKNOWN
-        self._known[-1] = self._none  # id -1 is no text
-
-    def of(self, ids: Int32s, values: list[object]) -> Int32s:
-        """Return what these ids mean, given the value of each text."""
-        found: Int32s = self._known[ids]
-        is_fresh = found == _UNKNOWN
-        if is_fresh.any():
-            fresh = np.unique(ids[is_fresh])
-            self._known[fresh] = self._compute([values[text] for text in fresh.tolist()])
-            found = self._known[ids]
-        return found
-
-
 class NativeEngine:
     """Takes events off texts, into the collector of their file."""
 
@@ -164,14 +108,17 @@ class NativeEngine:
         )
         self._num_rows = 0
         self._calls: dict[int, dict[str, str]] = {}  # arguments of collectives, by row
+        self._copied: dict[int, int] = {}  # bytes of copies, by row
         self._values: list[object] = []  # of the scanner's texts
         self._raws: list[object] = []  # its raw texts, as they are
         self._ways: list[Route] = []  # of its kinds
         self._epoch = collector.store.epoch
-        self._columns: dict[tuple[str, str], _Lookup] = {}  # ids in the store, by column
-        self._moves: dict[Route, _Lookup] = {}  # of ways that a name may change
-        self._call_marks = _Lookup(
-            lambda names: [str(name).startswith(CALL_MARKS) for name in names], none=0
+        self._columns: dict[tuple[str, str], Lookup] = {}  # ids in the store, by column
+        self._moves: dict[Route, Lookup] = {}  # of ways that a name may change
+        self._call_marks = Lookup(
+            _MOST_TEXTS,
+            lambda names: [str(name).startswith(CALL_MARKS) for name in names],
+            none=0,
         )
         self._last_name = ""
 
@@ -187,6 +134,7 @@ class NativeEngine:
             before = self._num_rows
             status, self._num_rows, at, last = self._scanner.scan(text, at, before)
             self._read_calls(text, slice(before, self._num_rows))
+            self._read_copies(text, slice(before, self._num_rows))
             if status != _FULL:
                 break
             if self._num_rows < _CAPACITY and at == cleared_at:
@@ -210,10 +158,23 @@ class NativeEngine:
         ):
             self._calls[row] = call_args(text[start:end])
 
+    def _read_copies(self, text: bytes, rows: slice) -> None:
+        """Read how much copies move while their text is here."""
+        self._learn()
+        are_copies = np.array([way.label in COPIES for way in self._ways], np.bool_)
+        copies = rows.start + np.flatnonzero(are_copies[self._rows.kinds[rows]])
+        found = copied_bytes(
+            [text[start:end] for start, end in self._rows.args[copies].tolist()]
+        )
+        for row, num in zip(copies.tolist(), found, strict=True):
+            if num is not None:
+                self._copied[row] = num
+
     def give_back(self) -> None:
         """Forget the event that was taken last."""
         self._num_rows -= 1
-        self._calls.pop(self._num_rows, None)
+        for known in (self._calls, self._copied):
+            known.pop(self._num_rows, None)
 
     @property
     def last_name(self) -> str:
@@ -238,6 +199,7 @@ class NativeEngine:
             else:
                 self._add_spans(table, rows, order, categories)
         self._calls.clear()
+        self._copied.clear()
 
     def _make_room(self) -> None:
         store = self._collector.store
@@ -277,11 +239,13 @@ class NativeEngine:
             found[way].append(places)
         return {way: np.concatenate(groups) for way, groups in found.items()}
 
-    def _move(self, way: Route) -> _Lookup:
+    def _move(self, way: Route) -> Lookup:
         """Return what says 1 of names of events that go another way."""
         if way not in self._moves:
-            self._moves[way] = _Lookup(
-                lambda names: [route_of_event(way, str(name)) != way for name in names], none=0
+            self._moves[way] = Lookup(
+                _MOST_TEXTS,
+                lambda names: [route_of_event(way, str(name)) != way for name in names],
+                none=0,
             )
         return self._moves[way]
 
@@ -329,9 +293,15 @@ class NativeEngine:
             devices = np.where(devices < 0, rows.pids[order], devices)
             put(
                 stream=_numbers(rows.streams[order], flags & _HAS_STREAM != 0),
+                copied_bytes=self._copied_bytes(order),
                 collective=ids("collective", rows.collectives[order]),
                 device=self._devices(table, devices),
             )
+
+    def _copied_bytes(self, order: Int64s) -> pa.Array:
+        if not self._copied:
+            return pa.nulls(order.size, pa.uint64())
+        return pa.array(map(self._copied.get, order.tolist()), pa.uint64())
 
     def _add_inputs_of_calls(self, rows: Rows, order: Int64s) -> None:
         """Add what collectives were given, of annotations: all that tells it of gloo's."""
@@ -371,8 +341,10 @@ class NativeEngine:
         """
         if (table, column) not in self._columns:
             store = self._collector.store
-            self._columns[table, column] = _Lookup(
-                lambda values: store.ids(table, column, map(text_of, values)), none=-1
+            self._columns[table, column] = Lookup(
+                _MOST_TEXTS,
+                lambda values: store.ids(table, column, map(text_of, values)),
+                none=-1,
             )
         return self._columns[table, column].of(ids, self._values if values is None else values)
 

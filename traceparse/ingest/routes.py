@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 __all__ = [
     "CALL_MARKS",
+    "COPIES",
     "EXTRAS",
     "FRAME",
     "LEGACY",
@@ -36,6 +37,7 @@ class Route(NamedTuple):
     label: str
 
 
+COPIES: Final = frozenset({"gpu_memcpy", "gpu_memset"})  # labels of copies and memsets
 _DEVICE = {
     "kernel": "kernel",
     "gpu_memcpy": "gpu_memcpy",

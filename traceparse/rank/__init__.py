@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceparse.rank.counted import DtypeWork, KernelWork, OperatorWork, StepWork
+from traceparse.rank.counted import CopyWork, DtypeWork, KernelWork, OperatorWork, StepWork
 from traceparse.rank.digest import RankDigest, digest
 from traceparse.rank.stored import StoredError, from_table, to_table
 from traceparse.rank.tables import public_tables
@@ -19,6 +19,7 @@ from traceparse.rank.times import (
 __all__ = [
     "NEVER",
     "PART_NAMES",
+    "CopyWork",
     "DeviceDigest",
     "DtypeWork",
     "IdleTimes",

@@ -110,6 +110,15 @@ class Account:
             return None
         return from_spans(*map(np.concatenate, zip(EMPTY, *self._exposed, strict=True)))
 
+    def covered(self, instants: Int64s) -> Int64s:
+        """How long did anything but copies run before each of these instants, all cuts?"""
+        at = np.searchsorted(self._cuts, instants)
+        compute, exposed_comm = (
+            self._before[_Sets._fields.index(name)] for name in ("compute", "exposed_comm")
+        )
+        covered: Int64s = (compute + exposed_comm)[at]
+        return covered
+
     def times(self, start_ns: int, end_ns: int) -> Times:
         """Account for every nanosecond of ``[start_ns, end_ns)``, both of them cuts."""
         first, last = np.searchsorted(self._cuts, [start_ns, end_ns])

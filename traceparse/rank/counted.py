@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DtypeWork", "KernelWork", "OperatorWork", "StepWork"]
+__all__ = ["CopyWork", "DtypeWork", "KernelWork", "OperatorWork", "StepWork"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +76,20 @@ class KernelWork:
     count: int
     time_ns: int
     least_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyWork:
+    """All copies of one direction and kind of memory in a file; memsets are ones too.
+
+    ``direction`` and ``memory`` are ``None`` where their names do not tell, ``num_bytes`` where
+    not all of them do. ``exposed_ns`` sums how long each ran beside neither compute nor
+    communication; ``None`` where copies are too many to be told apart.
+    """
+
+    direction: str | None
+    memory: str | None
+    count: int
+    time_ns: int
+    num_bytes: int | None
+    exposed_ns: int | None

@@ -22,7 +22,8 @@ from traceparse.rank.account import Account
 from traceparse.rank.classify import COMPUTE, COPY
 from traceparse.rank.collectives import Collectives
 from traceparse.rank.contention import Contention, Slowed
-from traceparse.rank.counted import KernelWork, OperatorWork, StepWork
+from traceparse.rank.copies import Copies
+from traceparse.rank.counted import CopyWork, KernelWork, OperatorWork, StepWork
 from traceparse.rank.counts import Count
 from traceparse.rank.doubts import doubts
 from traceparse.rank.idle import Idle, Partition
@@ -54,6 +55,7 @@ class RankDigest:
     ``conventions`` say what was chosen in counting its work (:class:`traceparse.work.Work`);
     ``shortest_kernel_ns`` is what its shortest kernel took, however little that did.
     ``kernels`` are all of its device events, added up; those that took most come first.
+    ``copies`` are those of them that copy, by what they copy.
     """
 
     header: Header
@@ -65,6 +67,7 @@ class RankDigest:
     conventions: tuple[str, ...] = ()
     shortest_kernel_ns: int | None = None
     kernels: tuple[KernelWork, ...] = ()
+    copies: tuple[CopyWork, ...] = ()
 
 
 def digest(trace: RankTrace) -> RankDigest:
@@ -106,6 +109,7 @@ def digest(trace: RankTrace) -> RankDigest:
         conventions=tuple(sorted(passage.tally.conventions)),
         shortest_kernel_ns=passage.shortest_kernel_ns,
         kernels=passage.kernels(trace),
+        copies=passage.copies,
     )
 
 
@@ -133,6 +137,8 @@ class _Passage:
         self._collectives = Collectives(trace, len(self._names))
         self._contention = Contention(len(self._names))
         self._tasks = Tasks(len(self._names))
+        self._copies = Copies(len(self._names))
+        self.copies: tuple[CopyWork, ...] = ()
         self._kernels = KernelGroups()
         on_host = self._on_host = not trace.kept["device_events"].num_rows
         self._owners = Owners(
@@ -207,6 +213,7 @@ class _Passage:
             self._tasks.add_unlaunched(work)
             self._contention.add(work)
             self._kernels.add(work)
+            self._copies.add(work)
             self._collectives.add(work)
             for device, rows in groups(work.devices):
                 self._counts[device].add(
@@ -256,10 +263,12 @@ class _Passage:
                 )
 
     def devices(self) -> tuple[DeviceDigest, ...]:
-        """Account for all time, and return the devices in order."""
+        """Account for all time, and return the devices in order; learn what copies took."""
         bounds = [self._bounds.of(device) for device in range(len(self._names))]
         cuts = [_cuts(count, own) for count, own in zip(self._counts, bounds, strict=True)]
-        accounts = _accounts(cuts, self.spans)
+        edges = map(self._copies.edges, range(len(cuts)))
+        accounts = _accounts([*map(np.append, cuts, edges)], self.spans)
+        self.copies = self._copies.works(accounts)
         counted = _accounts(cuts, self.tally.spans)
         calls = self._collectives.tables(self._steps)
         slowed = self._contention.finish(cuts)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from traceparse.errors import Note
 from traceparse.ingest import FileHealth, Header
-from traceparse.rank.counted import KernelWork, OperatorWork, StepWork
+from traceparse.rank.counted import CopyWork, KernelWork, OperatorWork, StepWork
 from traceparse.rank.digest import RankDigest
 from traceparse.rank.times import (
     CALLS,
@@ -82,6 +82,7 @@ class _Rest:
     conventions: tuple[str, ...]
     shortest_kernel_ns: int | None
     kernels: tuple[KernelWork, ...]
+    copies: tuple[CopyWork, ...]
 
 
 def to_table(digests: Sequence[RankDigest]) -> ArrowTable:
@@ -110,6 +111,7 @@ def to_table(digests: Sequence[RankDigest]) -> ArrowTable:
             conventions=digest.conventions,
             shortest_kernel_ns=digest.shortest_kernel_ns,
             kernels=digest.kernels,
+            copies=digest.copies,
         )
         for digest in digests
     ]
@@ -178,6 +180,7 @@ def from_table(table: ArrowTable) -> list[RankDigest]:
                 conventions=one.conventions,
                 shortest_kernel_ns=one.shortest_kernel_ns,
                 kernels=one.kernels,
+                copies=one.copies,
             )
             for one in rest
         ]

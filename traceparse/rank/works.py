@@ -42,7 +42,8 @@ class Work(NamedTuple):
     correlation, 0 for none; ``hints`` are of data types, as :func:`hints_of` has them;
     ``idents`` tell names apart;
     ``is_kernel`` tells kernels from copies and from host work. ``comm`` is what the table has
-    of the rows that communicate: their ``name``, and ``stream``, or on the host their inputs.
+    of the rows that communicate: their ``name``, and ``stream``, or on the host their inputs;
+    ``copied`` of those that copy: ``name`` and ``copied_bytes``.
     """
 
     rows: Int64s
@@ -57,6 +58,7 @@ class Work(NamedTuple):
     idents: npt.NDArray[np.uint64]
     is_kernel: npt.NDArray[np.bool_]
     comm: ArrowTable
+    copied: ArrowTable
 
 
 def devices_of(trace: RankTrace) -> list[str]:
@@ -86,6 +88,7 @@ def device_work(trace: RankTrace, devices: list[str]) -> Iterator[Work]:
         "correlation",
         "external_id",
         "stream",
+        "copied_bytes",
     )
     done = 0
     for part in trace.kept["device_events"].parts(*columns):
@@ -104,6 +107,7 @@ def device_work(trace: RankTrace, devices: list[str]) -> Iterator[Work]:
             idents=hashes_of(part, "name"),
             is_kernel=kinds != COPY,
             comm=_taken(part, ("name", "stream"), kinds == COMM),
+            copied=_taken(part, ("name", "copied_bytes"), kinds == COPY),
         )
         done += part.num_rows
 
@@ -158,5 +162,6 @@ def _host_part(spans: Kept, *, other: int) -> Iterator[Work]:
                 idents=np.zeros(num, np.uint64),
                 is_kernel=np.zeros(num, np.bool_),
                 comm=_taken(part, _INPUTS, kinds == COMM),
+                copied=part.slice(0, 0),
             )
         done += part.num_rows

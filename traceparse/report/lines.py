@@ -30,13 +30,19 @@ def say(
     lead: str = "",
     lead_style: str = "",
     indent: int = 0,
+    is_cut: bool = False,
 ) -> None:
-    """Print one line: wrapped between words for people, whole for whatever reads a pipe."""
+    """Print one line: wrapped between words for people, whole for whatever reads a pipe.
+
+    For people it may be cut instead where the terminal ends.
+    """
     line = Text()
     if lead:
         line.append_text(as_text(console, f"{lead} ", lead_style))
     line.append_text(as_text(console, text, style))
-    if console.is_terminal and indent:
+    if console.is_terminal and is_cut:
+        console.print(line, no_wrap=True, overflow="ellipsis")
+    elif console.is_terminal and indent:
         console.print(Padding(line, (0, 0, 0, indent)))
     else:
         console.print(Text(" " * indent) + line, soft_wrap=not console.is_terminal)

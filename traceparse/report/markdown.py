@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from traceparse.report.across import clock_line, is_split, loss_lines, rows_of, waited_for
-from traceparse.report.charts import NEEDED, charts_of, has_charts, to_png
+from traceparse.report.charts import charts_of, to_png, why_no_charts
 from traceparse.report.charts.spans import (
     PART_NAMES,
     Device,
@@ -30,7 +30,7 @@ from traceparse.report.peak import (
 )
 from traceparse.report.recorded import overhead_text, recorded_text
 from traceparse.report.what_if import changes_of
-from traceparse.report.words import BASIS
+from traceparse.report.words import BASIS, term_of
 from traceparse.run import Report
 from traceparse.units import (
     UNKNOWN,
@@ -49,6 +49,7 @@ _MOST_FINDINGS = 12
 _MOST_DEVICES = 8
 _MOST_COLLECTIVES = 8
 _MOST_OPERATORS = 8
+_MOST_KERNELS = 8
 _MOST_NOTES = 12
 
 
@@ -56,7 +57,7 @@ def render(report: Report) -> dict[str, str | bytes]:
     """Return ``report.md``, and the pictures that it links to, by their names."""
     pictures: dict[str, bytes] = {}
     links: dict[str, str] = {}
-    for chart in charts_of(report) if has_charts() else ():
+    for chart in charts_of(report) if why_no_charts() is None else ():
         name = f"report-{chart.key}.png"
         pictures[name] = to_png(chart)
         links[chart.key] = f"![{prose(chart.spoken)}]({name})"
@@ -71,6 +72,7 @@ def _text(report: Report, links: Mapping[str, str]) -> str:
         *_ranks(report, links),
         *_across(report, links),
         *_operators(report, links),
+        *_kernels(report),
         *_changes(report),
         *_notes(report),
         *_closing(report),
@@ -84,7 +86,17 @@ def _opening(report: Report) -> Iterator[str]:
     counts = format_number_of(summary.num_device_steps, "device-step")
     lines = [f"{counts}: {BASIS.get(summary.basis, summary.basis)}"]
     lines += [line for line in (recorded_text(report), overhead_text(report)) if line]
+    lines += _judged(report)
     yield "\n".join(f"* {prose(line)}" for line in lines)
+
+
+def _judged(report: Report) -> Iterator[str]:
+    told = [
+        f"{term_of(name).name} {format_ratio(found['value'])} is {found['band']}"
+        for name, found in (report.bands or {}).items()
+    ]
+    if told:
+        yield f"{', '.join(told)}, by bands that report.json has the sources of"
 
 
 def _findings(report: Report) -> Iterator[str]:
@@ -213,6 +225,25 @@ def _operators(report: Report, links: Mapping[str, str]) -> Iterator[str]:
         yield _more(left, "operator")
 
 
+def _kernels(report: Report) -> Iterator[str]:
+    rows = [row for row in report.top_kernels or () if row["name"] is not None]
+    if not rows:
+        return
+    shown = rows[:_MOST_KERNELS]
+    yield "## Kernels that take most"
+    decimals = ms_decimals(max(row["time_ns"] for row in shown))
+    cells = [
+        [
+            *(code(row["name"]), code(row["op"] or UNKNOWN), code(row["shapes"] or UNKNOWN)),
+            *(row["kind"], format_count(row["count"])),
+            *(format_ms(row["time_ns"], decimals), format_ratio(row["ratio"])),
+        ]
+        for row in shown
+    ]
+    heads = ("kernel", "operator", "shapes", "kind", "count", "time (ms)", "of all")
+    yield table(heads, cells, num_words=4)
+
+
 def _changes(report: Report) -> Iterator[str]:
     changes = changes_of(report)
     if not changes:
@@ -236,8 +267,8 @@ def _closing(report: Report) -> Iterator[str]:
     made = f"Made by {prose(' '.join(report.generator.values()))}"
     files = format_count(len(report.files))
     yield f"{made} from {files} {'file' if files == '1' else 'files'}."
-    if not has_charts():
-        yield f"Without pictures: {prose(NEEDED)}."
+    if reason := why_no_charts():
+        yield f"Without pictures: {prose(reason)}."
 
 
 def _picture(links: Mapping[str, str], key: str) -> Iterator[str]:

@@ -59,10 +59,11 @@ def tables_of(report: Report) -> dict[str, ArrowTable]:
         "devices": [_device(device) for device in plain["devices"]],
         "steps": list(_steps(plain["devices"])),
         "waterfall": list(_waterfalls(plain)),
+        "bands": [{"name": name, **own} for name, own in (plain["bands"] or {}).items()],
         "clock": _clock(plain["clock"] or {}),
     }
     return {
-        name: _table(name, rows[name] if name in rows else plain.get(name) or ())
+        name: _table(name, rows[name] if name in rows else plain[name] or ())
         for name in REPORT_TABLES
     }
 
@@ -100,7 +101,7 @@ def _text(text: str) -> str:
 def _run(plain: Mapping[str, Any]) -> dict[str, Any]:
     run, summary = plain["run"], plain["summary"]
     accelerator = run["accelerator"] or {}
-    bound = summary.get("bound") or {}
+    bound = summary["bound"] or {}
     return {
         **(plain["utilization"] or {}),
         **(plain["scaling_loss"] or {}),
@@ -108,7 +109,7 @@ def _run(plain: Mapping[str, Any]) -> dict[str, Any]:
         **summary,
         **summary["times"],
         **_communication(summary["communication_ns"]),
-        **_host(plain.get("host")),
+        **_host(plain["host"]),
         "device": None,
         "accelerator": accelerator.get("id") or accelerator.get("name"),
         "bound": bound.get("by"),
@@ -126,7 +127,7 @@ def _device(device: Mapping[str, Any]) -> dict[str, Any]:
         **counts,
         **kernels,
         **(device["utilization"] or {}),
-        **_host(device.get("host")),
+        **_host(device["host"]),
     }
 
 

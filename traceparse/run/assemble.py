@@ -18,6 +18,7 @@ from traceparse.run.asked import Asked
 from traceparse.run.basis import choose
 from traceparse.run.bound import bound_of
 from traceparse.run.captures import one_a_rank
+from traceparse.run.copies import copies
 from traceparse.run.facts import facts_of, overhead_findings
 from traceparse.run.findings import View, found_in, in_order, priced
 from traceparse.run.findings.viewed import view_of
@@ -102,6 +103,7 @@ def assemble(
         roofline=measured.roofline,
         top_kernels=top_kernels(used),
         host=measured.host,
+        copies=copies(used),
         findings=in_order(measured.findings, overhead_findings(facts, used)),
         cost=measured.cost,
         collectives=together.collectives_field() if together else (),
@@ -110,7 +112,14 @@ def assemble(
         what_if=measured.what_if,
         bands=measured.bands,
     )
-    return _judged(report, view_of(report, basis, used, measured.counted_ns))
+    view = view_of(
+        report,
+        basis,
+        used,
+        counted_ns=measured.counted_ns,
+        most_reached=measured.most_reached,
+    )
+    return _judged(report, view)
 
 
 def _judged(report: Report, view: View) -> Report:

@@ -2,9 +2,9 @@
 
 * ``communication``: nothing computes while a collective runs.
 * ``host``: a device idles in the data loader's, a synchronizing call's or a launch's time.
-* ``memory``: kernels of known operators without counted FLOP, and counted ones whose roof is
-  the bandwidth of memory.
-* ``compute``: all other counted kernels.
+* ``memory``: kernels of known operators that do not multiply, and counted ones whose roof is
+  the bandwidth of memory, half of which they use.
+* ``compute``: all other counted kernels, however slow.
 
 What is none of them (exposed copies), and what may be one or the other (idle of unknown
 cause, kernels of unknown operators, operators without a roof), is laid to none: the largest
@@ -13,10 +13,11 @@ is told only if it is that, however the rest may be divided.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from traceparse.run.findings.view import Row, View
+from traceparse.run.findings.view import View
 
 __all__ = ["Bound", "By", "bound_of"]
 
@@ -67,20 +68,10 @@ def _kernels(view: View) -> tuple[float, float, float]:
     other = view.other_ratio
     if other is None:
         return 0.0, 0.0, every
-    sums: dict[str | None, int] = {"compute": 0, "memory": 0, None: 0}
+    sums: Counter[By | None] = Counter()
     for row in view.roofline or ():
-        sums[_bound(view, row)] += row["time_ns"]
+        by: By | None = "memory" if view.is_near_bandwidth(row) else "compute"
+        sums[by if row["bound"] else None] += row["time_ns"]
     computing = view.of_counted(sums["compute"]) or 0.0
     moving = other + (view.of_counted(sums["memory"]) or 0.0)
     return computing, moving, max(every - computing - moving, 0.0)
-
-
-def _bound(view: View, row: Row) -> str | None:
-    """Return what bounds a row, also one that is too small for its roof to matter."""
-    if row["bound"] != "latency":
-        found: str | None = row["bound"]
-        return found
-    peak, rate = view.peak(row["dtype"]), view.bytes_per_s
-    if peak is None or rate is None:
-        return None
-    return "compute" if row["flop"] / peak >= row["bytes"] / rate else "memory"

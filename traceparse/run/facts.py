@@ -9,7 +9,7 @@ from typing import Any, Final
 from traceparse.rank import RankDigest
 from traceparse.units import format_ns, format_number_of, format_ratio
 
-__all__ = ["AGREED", "OVERHEAD", "facts_of", "overhead_findings"]
+__all__ = ["AGREED", "BESIDES", "OVERHEAD", "facts_of", "overhead_findings"]
 
 OVERHEAD: Final = "capture_overhead_ratio"
 # facts of the job, which are the same wherever they were recorded; groups are in collectives
@@ -23,7 +23,7 @@ AGREED: Final = (
     *("tokens_per_rank_step", "samples_per_rank_step", "num_unprofiled_steps"),
 )
 _TOO_MUCH = 0.05  # of a step
-_BESIDES: Final = {"with_stack": "stacks", "profile_memory": "memory"}
+BESIDES: Final = {"with_stack": "stacks", "profile_memory": "memory"}
 
 
 def facts_of(digests: Sequence[RankDigest]) -> dict[str, Any] | None:
@@ -60,7 +60,7 @@ def overhead_findings(
     if not ratio or ratio <= _TOO_MUCH:
         return
     on = {name for digest in digests for name in digest.header.settings}
-    besides = " and ".join(words for name, words in _BESIDES.items() if name in on)
+    besides = " and ".join(words for name, words in BESIDES.items() if name in on)
     first = f"switch off {besides}, which slow every operator, and record" if besides else ""
     yield {
         "code": "capture_overhead",

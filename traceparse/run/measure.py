@@ -60,6 +60,7 @@ class Measured:
     what_if: Mapping[str, Any] | None
     communication_ns: Mapping[str, int] | None
     counted_ns: int | None
+    most_reached: float | None
     bands: Mapping[str, Mapping[str, Any]]
     host: Mapping[str, int] | None
     notes: tuple[Note, ...]
@@ -102,6 +103,7 @@ def measure(
         what_if=again.field,
         communication_ns=use.communication_ns,
         counted_ns=use.tally.counted_ns,
+        most_reached=most_reached(use),
         bands=job.bands(use, loss),
         host=host_of(
             part.steps[place]

@@ -121,7 +121,8 @@ class Report:
     all devices (:func:`traceparse.run.top_kernels.top_kernels`). ``host``
     (another) says what hosts did while devices idled: ``data_loader_ns``, ``sync_ns``,
     ``launch_ns`` and ``unknown_ns`` (:mod:`traceparse.rank.idle`) add up to ``idle_ns`` of the
-    summary; ``None`` where that is not known.
+    summary; ``None`` where that is not known. ``copies`` (another) are copies and memsets of
+    whole files by direction and memory (:func:`traceparse.run.copies.copies`).
     """
 
     generator: Mapping[str, str]
@@ -138,6 +139,7 @@ class Report:
     roofline: Sequence[Mapping[str, Any]] | None = None
     top_kernels: Sequence[Mapping[str, Any]] | None = None
     host: Mapping[str, int] | None = None
+    copies: Sequence[Mapping[str, Any]] | None = None
     findings: Sequence[Mapping[str, Any]] | None = None
     cost: Mapping[str, Any] | None = None
     bands: Mapping[str, Mapping[str, Any]] | None = None

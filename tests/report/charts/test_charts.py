@@ -12,9 +12,10 @@ from dataclasses import replace
 import pytest
 
 from tests.report.charts.conftest import rows_of
+from tests.traces import write_rank
 from traceparse.errors import MissingExtraError
 from traceparse.report import charts
-from traceparse.report.charts import NEEDED, charts_of, to_png, to_spec, to_svg
+from traceparse.report.charts import NEEDED, NO_ROOM, charts_of, to_png, to_spec, to_svg
 from traceparse.report.charts.chart import MOST_ROWS
 from traceparse.report.charts.palette import palette
 
@@ -137,6 +138,21 @@ def test_without_the_extra_a_line_says_what_to_install(full, monkeypatch):
         with pytest.raises(MissingExtraError, match=re.escape(NEEDED)):
             call()
     assert "traceparse[report]" in NEEDED
+
+
+def test_where_there_is_no_room_for_the_engine_it_is_not_started(tmp_path):
+    """It would end the process with SIGTRAP, and the whole report with it."""
+    code = (
+        "import resource, sys; from traceparse.cli import app\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (32 << 30, 32 << 30))\n"
+        "app(['analyze', sys.argv[1], '--jobs', '1', '--out', sys.argv[2]])"
+    )
+    words = [str(write_rank(tmp_path, 0, 1)), str(tmp_path / "out")]
+    ended = subprocess.run([sys.executable, "-c", code, *words], check=False)
+    assert ended.returncode == 0
+    assert not list((tmp_path / "out").glob("*.png"))
+    lines = (tmp_path / "out/report.md").read_text().splitlines()
+    assert lines[-1] == f"Without pictures: {NO_ROOM}."
 
 
 def test_nothing_of_the_extra_is_imported_before_it_is_asked_for():

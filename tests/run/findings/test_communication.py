@@ -35,8 +35,8 @@ def test_what_is_won_back_is_no_waiting(seen):
     assert found["evidence"] == (
         "of the device-steps: 20.0% transfer, 6.0% waiting for other ranks in collectives, "
         "4.0% transfer or waiting, which cannot be told apart; most exposed is allreduce in "
-        "group 0 among 0-3 of 16.8 MB; what it would win back is an upper bound: waiting may "
-        "take the place of transfer"
+        "group 0 among ranks 0-3 of 16.8 MB; what it would win back is an upper bound: waiting "
+        "may take the place of transfer"
     )
     assert "no_sync()" in found["advice"]
 

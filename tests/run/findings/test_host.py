@@ -50,3 +50,11 @@ def test_kernels_and_calls_are_counted(seen):
     view = seen.view(idle=100, host=host(sync_ns=100), num_syncs_per_step=12.5)
     (found,) = synchronizing_calls(view)
     assert "12.5 such calls a step on a mean device" in found["evidence"]
+
+
+def test_what_was_recorded_besides_slows_hosts(seen):
+    fields = {"idle": 100, "host": host(launch_ns=100)}
+    (found,) = launch_gaps(seen.view(settings=frozenset({"with_stack", "other"}), **fields))
+    assert "stacks were recorded, which slows hosts" in found["evidence"]
+    (found,) = launch_gaps(seen.view(**fields))
+    assert "recorded" not in found["evidence"]

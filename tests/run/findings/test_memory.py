@@ -38,14 +38,29 @@ def test_operators_are_named_and_what_they_have_instead(seen, h100):
     assert found["lost_ratio"] == pytest.approx(0.4 * 100 / 600)
 
 
-def test_products_that_memory_bounds_count_unless_their_shape_is_why(seen, h100):
-    thin = seen.product("131072x64, 64x4096", reached=0.5, bound="memory", bytes=1_675_000)
-    few = seen.product("256x131072, 131072x512", reached=0.05, bound="memory")
-    fields = {"counted_ns": 1_000, "accelerator": h100, "num_sms": 132}
-    (found,) = memory_bound_kernels(seen.view(compute=1_000, roofline=[thin], **fields))
-    assert found["lost_ratio"] == pytest.approx(0.5)
+def test_counted_kernels_near_the_bandwidth_are_among_them(seen, h100):
+    near = seen.product("131072x64, 64x4096", reached=0.75, bound="memory", bytes=2_512_500)
+    slow = seen.product("256x131072, 131072x512", reached=0.05, bound="memory")
+    fields = {"counted_ns": 1_000, "accelerator": h100}
+    (found,) = memory_bound_kernels(seen.view(compute=1_000, roofline=[near], **fields))
+    assert found["lost_ratio"] == pytest.approx(0.25)
     assert "counted ones that memory bounds 100.0%" in found["evidence"]
-    assert not list(memory_bound_kernels(seen.view(compute=1_000, roofline=[few], **fields)))
+    assert not list(memory_bound_kernels(seen.view(compute=1_000, roofline=[slow], **fields)))
+
+
+def test_products_that_nobody_counted_do_not_move_data(seen):
+    rows = [
+        seen.kernel("aten::cudnn_convolution", 600),
+        seen.kernel("aten::relu", 300),
+        seen.kernel("aten::sum", 100, name="Cijk_Ailk_Bljk_BBS_BH"),
+    ]
+    (found,) = memory_bound_kernels(seen.view(compute=1_000, counted_ns=0, top_kernels=rows))
+    assert found["title"] == "kernels that move data take 30.0% of the device-steps"
+    assert "most of it aten::relu 100.0%" in found["evidence"]
+    assert (
+        "70.0% more is in kernels without a known operator, or of products"
+        in (found["evidence"])
+    )
 
 
 def test_kernels_of_no_known_operator_are_nobodys(seen):
@@ -53,7 +68,7 @@ def test_kernels_of_no_known_operator_are_nobodys(seen):
     view = seen.view(compute=1_000, counted_ns=100, kernels=kernels)
     (found,) = memory_bound_kernels(view)
     assert found["title"] == "kernels that move data take 20.0% of the device-steps"
-    assert "70.0% more is in kernels of which no operator is known" in found["evidence"]
+    assert "70.0% more is in kernels without a known operator" in found["evidence"]
     assert found["lost_ratio"] is None
     kernels["unattributed_time_ns"] = 800
     view = seen.view(compute=1_000, counted_ns=100, kernels=kernels)

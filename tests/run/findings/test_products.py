@@ -60,6 +60,15 @@ def test_no_finding_on_fp32(seen, view, h100, fields, peaks):
     assert not list(fp32_matmuls(view(*rows, accelerator=None)))
 
 
+def test_advice_is_for_types_that_the_device_has(seen, view, h100):
+    peaks = {"fp32": 15.7e12, "fp16": 125e12}
+    row = slow(seen, "fp32", flop_per_s=10e12)
+    (found,) = fp32_matmuls(view(row, accelerator={**h100, "peak_flop_per_s": peaks}))
+    assert found["advice"] == (
+        "torch.autocast(device_type, dtype=torch.float16) with a GradScaler"
+    )
+
+
 def test_tf32_is_for_information(seen, view):
     (found,) = tf32_matmuls(view(slow(seen, "tf32")))
     assert (found["code"], found["severity"]) == ("tf32_matmuls", "info")

@@ -11,11 +11,11 @@ from traceparse.run.findings.tiles import Product, best_tiled, product_of
     ("op", "shapes", "product"),
     [
         ("aten::mm", "256x131072, 131072x512", Product(256, 512, 131072)),
-        ("aten::addmm", "640, 888x2880, 2880x640", Product(888, 640, 2880)),
-        ("aten::addmm", "888x640, 888x2880, 2880x640", Product(888, 640, 2880)),
+        ("aten::addmm", "640, 888x2880, 2880x640", Product(888, 640, 2880, is_layer=True)),
+        ("aten::addmm", "888x640, 888x2880, 2880x640", Product(888, 640, 2880, is_layer=True)),
         ("aten::bmm", "16x128x64, 16x64x32", Product(128, 32, 64, batch=16)),
         ("aten::baddbmm", "16x128x32, 16x128x64, 16x64x32", Product(128, 32, 64, batch=16)),
-        ("aten::linear", "4x512x64, 128x64, 128", Product(2048, 128, 64)),
+        ("aten::linear", "4x512x64, 128x64, 128", Product(2048, 128, 64, is_layer=True)),
         ("aten::_scaled_mm", "64x32, 32x16, 1, 1", Product(64, 16, 32)),
         ("aten::mm", "256x131072, 131073x512", None),
         ("aten::mm", "256x0, 0x512", None),
@@ -48,10 +48,12 @@ def test_tiles_and_waves():
 
 
 def test_sizes_that_are_no_multiple_of_16_bytes():
-    product = Product(m=4096, n=50_257, k=768)
-    assert product.unaligned(2) == ["N = 50,257"]
-    assert Product(8, 24, 16).unaligned(1) == ["M = 8", "N = 24"]
-    assert Product(8, 24, 16).unaligned(4) == []
+    assert Product(m=4096, n=50_257, k=768).unaligned(2) == ["N = 50,257"]
+    assert Product(7, 24, 16).unaligned(1) == ["N = 24"]
+    assert Product(7, 24, 16).unaligned(4) == []
+    # in a weight's gradient it is columns that lie one after another: K may be odd
+    assert Product(768, 768, 1001).unaligned(2) == []
+    assert Product(768, 768, 1001, is_layer=True).unaligned(2) == ["K = 1,001"]
 
 
 def test_the_smallest_size_bounds_the_intensity():

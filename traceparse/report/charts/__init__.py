@@ -7,10 +7,11 @@ nothing of it is imported before it is asked for.
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from traceparse.errors import MissingExtraError
+from traceparse.errors import MissingExtraError, TraceparseError
 from traceparse.report.charts.chart import Chart
 from traceparse.report.charts.palette import dark_colors
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NEEDED",
+    "NO_ROOM",
     "Chart",
     "charts_of",
     "dark_colors",
@@ -27,14 +29,28 @@ __all__ = [
     "to_png",
     "to_spec",
     "to_svg",
+    "why_no_charts",
 ]
 
+_ADDRESSES = 128 << 30  # bytes: with vl-convert 1.9, twice what is too little
+NO_ROOM = "charts need more addresses than this process may have: raise ulimit -v to 128 GiB"
 NEEDED = "charts need the extra `report`: pip install 'traceparse[report]'"
 
 
 def has_charts() -> bool:
-    """Are the packages of the extra ``report`` installed?"""
-    return all(find_spec(name) is not None for name in ("altair", "vl_convert"))
+    """Can charts be drawn here: the extra is installed, and there is room for it?"""
+    return why_no_charts() is None
+
+
+def why_no_charts() -> str | None:
+    """Say why no chart can be drawn here, and what to do; ``None`` if they can.
+
+    The JavaScript engine of vl-convert claims addresses, not memory, and where it gets none it
+    ends the process; so that is asked before.
+    """
+    if any(find_spec(name) is None for name in ("altair", "vl_convert")):
+        return NEEDED
+    return None if _has_room() else NO_ROOM
 
 
 def charts_of(report: Report) -> tuple[Chart, ...]:
@@ -116,5 +132,15 @@ def javascript() -> str:
 
 
 def _require() -> None:
-    if not has_charts():
-        raise MissingExtraError(NEEDED)
+    reason = why_no_charts()
+    if reason is not None:
+        raise MissingExtraError(reason) if reason == NEEDED else TraceparseError(reason)
+
+
+def _has_room() -> bool:
+    if sys.platform == "win32":
+        return True
+    import resource  # noqa: PLC0415 - not everywhere
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return limit == resource.RLIM_INFINITY or limit >= _ADDRESSES

@@ -9,8 +9,9 @@ import altair as alt
 
 from traceparse.report.across import link_of
 from traceparse.report.charts.chart import WIDTH, Chart
-from traceparse.report.charts.layers import Drawn, Rows, finished, log_axis, values
+from traceparse.report.charts.layers import Drawn, Rows, finished, values
 from traceparse.report.charts.palette import KINDS, palette
+from traceparse.report.charts.scatter import LogAxis, scatter
 from traceparse.report.safe import visible
 from traceparse.run import Report
 from traceparse.units import (
@@ -25,12 +26,21 @@ from traceparse.units import (
 __all__ = ["collectives_chart"]
 
 _MOST_POINTS = 400
-_HEIGHT = 300
 _NAME_LIMIT = 60
 _GIGA = 1e9
 _MARGIN = 2.0  # a factor beyond the outermost points
 _SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 _OTHERS = "others"
+_TOLD: Final = {
+    "collective": "collective",
+    "process_group": "process group",
+    "ranks": "ranks",
+    "dtype": "dtype",
+    "size": "message",
+    "count": "count",
+    "transfer": "transfer",
+    "wait": "wait",
+}
 _BUSBW = "busbw_bytes_per_s"
 _NAMES: Final = {_BUSBW: "Bus bandwidth", "algbw_bytes_per_s": "Algorithm bandwidth"}
 
@@ -102,56 +112,27 @@ def _point_layer(points: Rows, measure: str, link: tuple[str, float] | None) -> 
     kinds = list(dict.fromkeys(point["collective"] for point in points))
     groups = list(dict.fromkeys(point["group"] for point in points))
     rates = [point["y"] for point in points] + ([link[1] / _GIGA] if link else [])
-    across, across_ticks = log_axis([point["x"] for point in points], margin=_MARGIN)
-    upwards, upwards_ticks = log_axis(rates, margin=_MARGIN)
     colors = [palette()[name] for name in KINDS[: len(kinds)]]
-    return (
-        alt.Chart(values(points), width=WIDTH, height=_HEIGHT)
-        .mark_point(filled=True, opacity=0.8, stroke=palette()["page"], strokeWidth=1)
-        .encode(
-            x=alt.X(
-                "x:Q",
-                title="bytes of a message",
-                scale=across,
-                axis=alt.Axis(format="~s", values=across_ticks),
-            ),
-            y=alt.Y(
-                "y:Q",
-                title=f"{measure.partition('_')[0]} (GB/s)",
-                scale=upwards,
-                axis=alt.Axis(format="~g", values=upwards_ticks),
-            ),
-            size=alt.Size(
-                "ms:Q",
-                title="transfer (ms)",
-                scale=alt.Scale(range=[40, 700], domainMin=0),
-                legend=alt.Legend(symbolFillColor=palette()["outline"], tickCount=4),
-            ),
-            color=alt.Color(
-                "collective:N", title="collective", scale=alt.Scale(domain=kinds, range=colors)
-            ),
-            shape=alt.Shape(
-                "group:N",
-                title="process groups of",
-                scale=alt.Scale(domain=groups, range=list(_SHAPES[: len(groups)])),
-                legend=alt.Legend(symbolFillColor=palette()["outline"]),
-            ),
-            tooltip=[
-                alt.Tooltip(f"{name}:N", title=title)
-                for name, title in (
-                    ("collective", "collective"),
-                    ("process_group", "process group"),
-                    ("ranks", "ranks"),
-                    ("dtype", "dtype"),
-                    ("size", "message"),
-                    ("count", "count"),
-                    ("transfer", "transfer"),
-                    ("wait", "wait"),
-                    ("rate", measure.partition("_")[0]),
-                )
-            ],
-        )
+    return scatter(
+        points,
+        LogAxis("bytes of a message", "~s", [point["x"] for point in points], _MARGIN),
+        LogAxis(f"{_short(measure)} (GB/s)", ",~g", rates, _MARGIN),
+        size="transfer (ms)",
+        color=alt.Color(
+            "collective:N", title="collective", scale=alt.Scale(domain=kinds, range=colors)
+        ),
+        shape=alt.Shape(
+            "group:N",
+            title="process groups of",
+            scale=alt.Scale(domain=groups, range=list(_SHAPES[: len(groups)])),
+            legend=alt.Legend(symbolFillColor=palette()["outline"]),
+        ),
+        told={**_TOLD, "rate": _short(measure)},
     )
+
+
+def _short(measure: str) -> str:
+    return measure.partition("_")[0]
 
 
 def _link_layers(name: str, bytes_per_s: float) -> list[Drawn]:

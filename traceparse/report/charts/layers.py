@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -19,7 +18,6 @@ __all__ = [
     "bars_of_shares",
     "finished",
     "heading",
-    "log_axis",
     "parts_scale",
     "stacked",
     "values",
@@ -29,7 +27,6 @@ Rows: TypeAlias = Sequence[Mapping[str, Any]]
 # layering and faceting change the class of a chart, which their annotations leave open
 Drawn: TypeAlias = Any
 BAR, THIN_BAR = 22, 17  # height of a bar with the gap below it, in pixels
-_FEW_POWERS = 4
 _OUTLINED = frozenset({"idle", "pipeline_wait"})
 
 
@@ -56,19 +53,6 @@ def stacked(*charts: Drawn) -> Drawn:
     return alt.vconcat(*charts, spacing=24).resolve_scale(
         color="independent", stroke="independent"
     )
-
-
-def log_axis(numbers: Sequence[float], *, margin: float) -> tuple[alt.Scale, list[float]]:
-    """Return a logarithmic scale with room around positive numbers, and where its ticks are.
-
-    At powers of ten; where these are few, also at twice and five times each.
-    """
-    low, high = min(numbers) / margin, max(numbers) * margin
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if len(powers) <= _FEW_POWERS else (1,)
-    ticks = [float(f"{step}e{power}") for power in powers for step in steps]
-    scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    return scale, [tick for tick in ticks if low <= tick <= high]
 
 
 def parts_scale(parts: Sequence[tuple[str, str]]) -> tuple[alt.Scale, alt.Scale]:

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import altair as alt
 
-from traceparse.report.charts.chart import WIDTH, Chart
-from traceparse.report.charts.layers import Drawn, Rows, finished, log_axis, values
+from traceparse.report.charts.chart import Chart
+from traceparse.report.charts.layers import Drawn, Rows, finished, values
 from traceparse.report.charts.palette import color_of, palette
+from traceparse.report.charts.scatter import LogAxis, scatter
 from traceparse.report.safe import visible
 from traceparse.run import Report
 from traceparse.units import (
@@ -24,12 +25,23 @@ from traceparse.units import (
 __all__ = ["roofline_chart"]
 
 _MOST_POINTS = 300
-_HEIGHT = 340
 _NAME_LIMIT = 60
 _SHAPES_LIMIT = 90
 _TERA = 1e12
 _MARGIN = 1.6  # a factor beyond the outermost points
 _NO_ROOF = "roof unknown"
+_INTENSITY = "FLOP a byte, with the least bytes that any code moves"
+_TOLD: Final = {
+    "op": "operator",
+    "shapes": "shapes",
+    "dtype": "dtype",
+    "count": "count",
+    "time": "time",
+    "rate": "reached",
+    "intensity": "FLOP a byte",
+    "roof": "of its roof",
+    "bound": "bound by",
+}
 _BOUNDS: Final = (
     ("compute", "compute", "circle"),
     ("memory", "exposed_comm", "square"),
@@ -134,47 +146,14 @@ def _point_layer(points: Rows, roofs: Rows) -> Drawn:
     names = [name for name, _, _ in used]
     around = [*points, *roofs]
     beside = 1.0 if roofs else _MARGIN  # roofs have room beside them already
-    across, across_ticks = log_axis([point["x"] for point in around], margin=beside)
-    upwards, upwards_ticks = log_axis([point["y"] for point in around], margin=_MARGIN)
     colors = alt.Scale(domain=names, range=[color_of(key) for _, key, _ in used])
     shapes = alt.Scale(domain=names, range=[shape for _, _, shape in used])
-    return (
-        alt.Chart(values(points), width=WIDTH, height=_HEIGHT)
-        .mark_point(filled=True, opacity=0.75, stroke=palette()["page"], strokeWidth=1)
-        .encode(
-            x=alt.X(
-                "x:Q",
-                title="FLOP a byte, with the least bytes that any code moves",
-                scale=across,
-                axis=alt.Axis(format="~g", values=across_ticks),
-            ),
-            y=alt.Y(
-                "y:Q",
-                title="TFLOP/s",
-                scale=upwards,
-                axis=alt.Axis(format="~g", values=upwards_ticks),
-            ),
-            size=alt.Size(
-                "ms:Q",
-                title="time (ms)",
-                scale=alt.Scale(range=[30, 900], domainMin=0),
-                legend=alt.Legend(symbolFillColor=palette()["outline"], tickCount=4),
-            ),
-            color=alt.Color("bound:N", title="bound by", scale=colors),
-            shape=alt.Shape("bound:N", title="bound by", scale=shapes),
-            tooltip=[
-                alt.Tooltip(f"{name}:N", title=title)
-                for name, title in (
-                    ("op", "operator"),
-                    ("shapes", "shapes"),
-                    ("dtype", "dtype"),
-                    ("count", "count"),
-                    ("time", "time"),
-                    ("rate", "reached"),
-                    ("intensity", "FLOP a byte"),
-                    ("roof", "of its roof"),
-                    ("bound", "bound by"),
-                )
-            ],
-        )
+    return scatter(
+        points,
+        LogAxis(_INTENSITY, ",~g", [point["x"] for point in around], beside),
+        LogAxis("TFLOP/s", ",~g", [point["y"] for point in around], _MARGIN),
+        size="time (ms)",
+        color=alt.Color("bound:N", title="bound by", scale=colors),
+        shape=alt.Shape("bound:N", title="bound by", scale=shapes),
+        told=_TOLD,
     )

@@ -159,6 +159,7 @@ def low_overlap(view: View) -> Iterator[Finding]:
     if hideable < _LEAST_HIDEABLE:
         return
     family = _family(_by_exposure(view.collectives))
+    what = "transfer" if view.communication_ns else "transfer, or waiting,"
     exposed = format_ratio(view.ratio(times.exposed_comm_ns))
     yield finding(
         "low_overlap",
@@ -166,7 +167,7 @@ def low_overlap(view: View) -> Iterator[Finding]:
         f"only {format_ratio(times.overlap_ns / times.comm_ns)} of communication runs beside "
         f"compute",
         f"of the {exposed} of the {view.unit} in which it is exposed, "
-        f"{format_ratio(hideable)} is transfer that compute could hide, an upper bound; "
+        f"{format_ratio(hideable)} is {what} that compute could hide, an upper bound; "
         f"compute beside no collective is {format_ratio(alone)}; finding `communication_bound` "
         f"is about the same time",
         _BY_FAMILY[family],
@@ -228,7 +229,9 @@ def _by_exposure(rows: Sequence[Row]) -> list[Row]:
 
 def _named(row: Row) -> str:
     group = f" in group {row['process_group']}" if row["process_group"] is not None else ""
-    return f"{row['collective']}{group} among {rank_ranges(row['ranks'])}"
+    ranks = row["ranks"]
+    who = f"among ranks {rank_ranges(ranks)}" if len(ranks) > 1 else "of one rank that is known"
+    return f"{row['collective']}{group} {who}"
 
 
 def _family(rows: Sequence[Row]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from traceparse.run.facts import BESIDES
 from traceparse.run.findings.finding import Finding, Severity, finding
 from traceparse.run.findings.view import View
 from traceparse.units import format_count, format_duration, format_figure, format_ratio
@@ -35,10 +36,15 @@ def launch_gaps(view: View) -> Iterator[Finding]:
             f"a mean kernel takes {format_duration(round(time_ns / count))} "
             f"({format_count(count)} kernels in the files)"
         )
+    if slowing := [words for name, words in BESIDES.items() if name in view.settings]:
+        evidence.append(
+            f"{' and '.join(slowing)} were recorded, which slows hosts: some of it is the "
+            f"profiler's"
+        )
     yield finding(
         "launch_gaps",
         _severity(ratio),
-        f"launch gaps: the host launches too late for {format_ratio(ratio)} of the {view.unit}",
+        f"the host launches too late for {format_ratio(ratio)} of the {view.unit}",
         "; ".join([*evidence, *_replayed(view)]),
         'launch less: torch.compile(mode="reduce-overhead") or CUDA graphs '
         "(torch.cuda.make_graphed_callables), a larger batch for each rank, foreach=True or "

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from traceparse.run.findings.finding import Finding, finding
-from traceparse.run.findings.shapes import held_back_by_shape
 from traceparse.run.findings.view import Row, View, by_operator
 from traceparse.units import format_bytes, format_count, format_number_of, format_ratio
 
@@ -37,18 +36,13 @@ _INSTEAD: Final = (
 def memory_bound_kernels(view: View) -> Iterator[Finding]:
     """Find much time in kernels that only read and write memory.
 
-    Products that are slow by their shape are not among them (:mod:`.shapes`).
+    Counted ones are among them where memory bounds them, and they come near its bandwidth.
 
     What it would win back is how much longer they take than their least bytes do at the
     bandwidth of the device; unknown for operators without a count of those.
     """
     other = view.other_ratio
-    elsewhere = [id(one.row) for one in held_back_by_shape(view)]
-    slowed = [
-        row
-        for row in view.roofline or ()
-        if row["bound"] == "memory" and id(row) not in elsewhere
-    ]
+    slowed = [row for row in view.roofline or () if view.is_near_bandwidth(row)]
     counted = view.of_counted(sum(row["time_ns"] for row in slowed)) or 0.0
     if other is None or other + counted < _LEAST:
         return
@@ -57,7 +51,7 @@ def memory_bound_kernels(view: View) -> Iterator[Finding]:
         "memory_bound_kernels",
         "warning" if other + counted >= _SERIOUS else "info",
         f"kernels that move data take {format_ratio(other + counted)} of the {view.unit}",
-        "; ".join(_about_memory(view, other, counted, names)),
+        "; ".join(_about_memory(view, (other, counted), names)),
         _fused([name for name, _, _ in names[:_MOST_NAMED]]),
         lost_ratio=_above_bandwidth(view, slowed),
     )
@@ -68,8 +62,9 @@ def _as_kernels(rows: Sequence[Row]) -> list[Row]:
 
 
 def _about_memory(
-    view: View, other: float, counted: float, names: Sequence[tuple[str, int, int]]
+    view: View, shares: tuple[float, float], names: Sequence[tuple[str, int, int]]
 ) -> Iterator[str]:
+    other, counted = shares
     yield f"kernels without counted FLOP take {format_ratio(other)}"
     if counted:
         yield f"counted ones that memory bounds {format_ratio(counted)}"
@@ -81,10 +76,10 @@ def _about_memory(
             for name, time_ns, count in names[:_MOST_NAMED]
         )
         yield f"most of it {told}"
-    if view.unattributed_ns:
+    if unknown := view.unattributed_ns + view.uncounted_products_ns:
         yield (
-            f"{format_ratio(view.ratio(view.unattributed_ns))} more is in kernels of which no "
-            f"operator is known, and not in this"
+            f"{format_ratio(view.ratio(unknown))} more is in kernels without a known operator, "
+            f"or of products without known FLOP, and not in this"
         )
 
 
@@ -130,9 +125,11 @@ def pageable_copies(view: View) -> Iterator[Finding]:
     an upper bound; copies from the device count too, but for scalars.
     """
     rows = view.copies or ()
-    exposed_ns = sum(row["exposed_ns"] or 0 for row in rows)
+    if any(row["exposed_ns"] is None for row in rows):
+        return
+    exposed_ns = sum(row["exposed_ns"] for row in rows)
     pageable = [row for row in rows if row["memory"] == "pageable"]
-    own_ns = sum(row["exposed_ns"] or 0 for row in pageable)
+    own_ns = sum(row["exposed_ns"] for row in pageable)
     if not exposed_ns:
         return
     lost = own_ns / exposed_ns * view.ratio(view.times.exposed_copy_ns)

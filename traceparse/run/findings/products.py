@@ -33,11 +33,7 @@ def fp32_matmuls(view: View) -> Iterator[Finding]:
         ("tf32", "bf16", "fp16"),
         code="fp32_matmuls",
         severity=None,
-        advice=(
-            'torch.set_float32_matmul_precision("high") (tf32), or '
-            "torch.autocast(device_type, dtype=torch.bfloat16); convolutions: "
-            "torch.backends.cudnn.allow_tf32; on ROCm HIPBLASLT_ALLOW_TF32=1"
-        ),
+        advice="; ".join(_faster_than_fp32(view)),
         doubt="as far as names of kernels tell: tf32 that they do not name counts as fp32",
     )
 
@@ -56,6 +52,18 @@ def tf32_matmuls(view: View) -> Iterator[Finding]:
         ),
         doubt="an upper bound",
     )
+
+
+def _faster_than_fp32(view: View) -> Iterator[str]:
+    if view.peak("tf32"):
+        yield (
+            'torch.set_float32_matmul_precision("high") for tf32, which convolutions have by '
+            "torch.backends.cudnn.allow_tf32, ROCm by HIPBLASLT_ALLOW_TF32=1"
+        )
+    if view.peak("bf16"):
+        yield "torch.autocast(device_type, dtype=torch.bfloat16)"
+    elif view.peak("fp16"):
+        yield "torch.autocast(device_type, dtype=torch.float16) with a GradScaler"
 
 
 def _slow_type(
@@ -91,7 +99,8 @@ def _slow_type(
         f"the device does {format_flop_per_s(own_peak)} in {dtype} and "
         f"{format_flop_per_s(known[best])} in {best}; most is "
         f"{largest['op'][:_SHORT]} {largest['shapes'][:_SHORT]} at "
-        f"{format_flop_per_s(largest['flop_per_s'])}; {doubt}",
+        f"{format_flop_per_s(largest['flop_per_s'])}; {doubt}; findings on their shapes are "
+        f"about the same time",
         advice,
         lost_ratio=lost,
     )
@@ -131,6 +140,7 @@ def recompute_cost(view: View) -> Iterator[Finding]:
                     if peak_share is not None
                     else []
                 ),
+                "the same time is in findings on the speed of products, if there are any",
                 "it is what checkpoints save memory with: selective ones keep products and "
                 "attention, repeat the rest and win all of this back, for more memory",
             ]

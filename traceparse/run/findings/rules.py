@@ -21,6 +21,7 @@ from traceparse.run.findings.products import (
     tf32_matmuls,
 )
 from traceparse.run.findings.shapes import gemm_shapes
+from traceparse.run.findings.slow import slow_kernels
 from traceparse.run.findings.view import View
 
 __all__ = ["RULES", "found_in"]
@@ -38,6 +39,7 @@ RULES: Final[tuple[Rule, ...]] = (
     memory_bound_kernels,
     pageable_copies,
     gemm_shapes,
+    slow_kernels,
     fp32_matmuls,
     tf32_matmuls,
     recompute_cost,

@@ -19,7 +19,6 @@ _LEAST: Final = 0.01  # of the device-steps
 _SERIOUS: Final = 0.05
 _LEAST_THIN: Final = 0.05  # in products that are too thin for compute
 _BYTES: Final = {"bf16": 2, "fp16": 2, "tf32": 4, "fp32": 4, "fp8": 1, "int8": 1}
-_FAST_ENOUGH: Final = 0.7  # of its roof: nothing to explain
 _FULL: Final = 0.85  # of the device that tiles and waves can use: they explain nothing
 _BEYOND: Final = 1.05  # times what tiles and waves allow: others were used
 
@@ -46,8 +45,8 @@ def gemm_shapes(view: View) -> Iterator[Finding]:
 
     What they would win back, at most: in full tiles and waves a product takes that share of its
     time which its tiles can use now, but no less than at its roof (libraries also have smaller
-    tiles, and split K); an aligned one what it takes above its roof. Thin ones are as fast as
-    memory lets them be, and win nothing.
+    tiles, and split K); an aligned one what it takes above its roof. Thin ones could not be
+    faster than memory, and win nothing.
     """
     found = held_back_by_shape(view)
     told = [id(one.row) for one in found]
@@ -88,10 +87,10 @@ def _about_thin(view: View, thin: Sequence[tuple[Row, Product]], ratio: float) -
     name, size = product.smallest
     yield (
         f"products too thin to compute at speed take {format_ratio(ratio)} of the {view.unit} "
-        f"(time that `memory_bound_kernels` has too), most of it {row['op'][:_SHORT]} "
-        f"{row['shapes'][:_SHORT]}: with {name} = {format_count(size)} at most "
-        f"{format_count(2 * size)} FLOP go with each element moved, where memory and compute "
-        f"balance at {_ridge(view, row['dtype']):,.0f}"
+        f"(the same time is in `memory_bound_kernels` or `slow_kernels`), most of it "
+        f"{row['op'][:_SHORT]} {row['shapes'][:_SHORT]}: with {name} = {format_count(size)} at "
+        f"most {format_count(2 * size)} FLOP go with each element moved, where memory and "
+        f"compute balance at {_ridge(view, row['dtype']):,.0f}"
     )
 
 
@@ -100,12 +99,13 @@ def _shaped(view: View, row: Row) -> Shaped | None:
     product = product_of(row["op"], row["shapes"])
     if row["bound"] not in {"compute", "memory"} or product is None:
         return None
-    if reached is None or lost_ns is None or reached >= _FAST_ENOUGH or lost_ns <= 0:
+    if reached is None or lost_ns is None or reached >= view.reachable(row) or lost_ns <= 0:
         return None
     tiled = best_tiled(product, view.num_sms) if view.num_sms else None
     if tiled is not None and (tiled.ratio >= _FULL or reached > _BEYOND * tiled.ratio):
         tiled = None
-    unaligned = product.unaligned(_BYTES[row["dtype"]]) if row["dtype"] in _BYTES else []
+    element_bytes = _BYTES.get(row["dtype"])
+    unaligned = product.unaligned(element_bytes) if element_bytes else []
     if unaligned and row["bound"] == "compute":
         return Shaped(row, product, tiled, unaligned, lost_ns)
     if tiled is None:

@@ -24,21 +24,23 @@ _ALIGNED_BYTES: Final = 16  # what tensor cores want rows to be multiples of (sa
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """``batch`` products of M x K and K x N."""
+    """``batch`` products of M x K and K x N; ``is_layer``: of a layer's input and weight."""
 
     m: int
     n: int
     k: int
     batch: int = 1
+    is_layer: bool = False
 
-    def unaligned(self, element_bytes: float) -> list[str]:
-        """Name the sizes that are no multiples of 16 bytes."""
-        elements = int(_ALIGNED_BYTES / element_bytes)
-        return [
-            f"{name} = {size:,}"
-            for name, size in (("M", self.m), ("N", self.n), ("K", self.k))
-            if size % elements
-        ]
+    def unaligned(self, element_bytes: int) -> list[str]:
+        """Name the sizes that are no multiples of 16 bytes, of those that rows surely have.
+
+        Rows of the result have N elements; those of a layer's input, which a bias or a weight
+        comes with, K. What a product that stands alone has in memory its shapes do not tell.
+        """
+        elements = _ALIGNED_BYTES // element_bytes
+        told = [("N", self.n), *([("K", self.k)] if self.is_layer else [])]
+        return [f"{name} = {size:,}" for name, size in told if size % elements]
 
     @property
     def smallest(self) -> tuple[str, int]:
@@ -106,7 +108,9 @@ _Dims = list[tuple[int, ...]]
 
 def _mm(dims: _Dims) -> Product | None:
     left, right = _last_two(dims, rank=2)
-    return Product(left[0], right[1], left[1]) if left and left[1] == right[0] else None
+    if not left or left[1] != right[0]:
+        return None
+    return Product(left[0], right[1], left[1], is_layer=len(dims) > 2)
 
 
 def _bmm(dims: _Dims) -> Product | None:
@@ -119,7 +123,7 @@ def _bmm(dims: _Dims) -> Product | None:
 def _linear(dims: _Dims) -> Product | None:
     if len(dims) < 2 or len(dims[1]) != 2 or dims[0][-1] != dims[1][1]:
         return None
-    return Product(prod(dims[0][:-1]), dims[1][0], dims[1][1])
+    return Product(prod(dims[0][:-1]), dims[1][0], dims[1][1], is_layer=True)
 
 
 def _last_two(dims: _Dims, *, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

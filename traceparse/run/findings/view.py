@@ -5,12 +5,13 @@ What a report does not know is ``None`` or empty here, and a rule that needs it 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from traceparse.rank import Times
 from traceparse.run.findings.finding import Finding
@@ -18,6 +19,20 @@ from traceparse.run.findings.finding import Finding
 __all__ = ["Row", "View", "by_operator"]
 
 Row: TypeAlias = Mapping[str, Any]
+
+COMPUTE: Final = "compute"
+_GOOD: Final = 0.7
+_NEAR: Final = 0.5
+_OF_FASTEST: Final = 0.9
+# names of operators and kernels that multiply matrices: of ATen, cuDNN, cuBLAS, CUTLASS,
+# MIOpen, hipBLASLt (Cijk_), Triton's templates; FBGEMM's namespace is none, nor is conversion
+_MULTIPLIES: Final = re.compile(
+    r"(?<!fb)gemm|conv(?!ert)|(?:^|::|_)(?:b|add|baddb|scaled_|grouped_)?mm(?:_|$)|matmul"
+    r"|linear(?![a-z])|attention|attn|fmha|flash|sdpa|[wd]grad_|cutlass|nvjet|cijk_|triton_tem",
+    re.IGNORECASE,
+)
+# Inductor names what it fuses behind a product for that product as well
+_FUSED_AFTER: Final = re.compile(r"^triton_(?:poi|red|per)_")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +44,9 @@ class View:
     in them, ``compute_ns_by_rank`` what a mean one of each rank computes. Of whole files are
     ``num_steps_in_files``, ``num_syncs_per_step`` (calls that make the host wait for its
     device), ``kernels`` (sums over devices) and all rows. ``num_sms`` is that of the devices,
-    if they are alike; ``stragglers`` are the findings on them.
+    if they are alike, and ``most_reached`` the share of their peak that products were ever
+    measured at; ``stragglers`` are the findings on them; ``settings`` what the profiler
+    recorded besides.
     """
 
     times: Times
@@ -54,6 +71,8 @@ class View:
     stragglers: Sequence[Finding] = ()
     accelerator: Mapping[str, Any] | None = None
     num_sms: int | None = None
+    most_reached: float | None = None
+    settings: frozenset[str] = frozenset()
 
     # -- shares of the device-steps
 
@@ -88,12 +107,26 @@ class View:
         return unknown / total * self.times.compute_ns if total else 0.0
 
     @cached_property
+    def uncounted_products_ns(self) -> float:
+        """For how long kernels compute that multiply by their names, and have no FLOP.
+
+        Of whole files, as :attr:`unattributed_ns` is.
+        """
+        every = [row for row in self.top_kernels or () if row["kind"] == COMPUTE]
+        total = sum(row["time_ns"] for row in every)
+        own = sum(row["time_ns"] for row in every if _is_uncounted(row) and _multiplies(row))
+        return own / total * self.times.compute_ns if total else 0.0
+
+    @cached_property
     def other_ratio(self) -> float | None:
-        """Which share kernels take of operators that are known and not counted."""
+        """Which share kernels take of operators that are known, not counted, and no products.
+
+        So what they do is to move data.
+        """
         if self.counted_ns is None:
             return None
-        other_ns = self.times.compute_ns - self.counted_ns - self.unattributed_ns
-        return self.ratio(max(other_ns, 0.0))
+        unknown_ns = self.unattributed_ns + self.uncounted_products_ns
+        return self.ratio(max(self.times.compute_ns - self.counted_ns - unknown_ns, 0.0))
 
     def of_counted(self, ns: float) -> float | None:
         """Turn kernel time of roofline rows, which are of whole files, into a share of steps.
@@ -141,16 +174,45 @@ class View:
         return self.accelerator["hbm_bytes_per_s"] if self.accelerator else None
 
     def uncounted_kernels(self) -> list[Row]:
-        """Return kernels that compute for known operators without FLOP, most time first."""
+        """Return kernels of known operators that move data, most time first."""
         return [
             row
             for row in self.top_kernels or ()
-            if row["kind"] == "compute" and not row["is_counted"] and row["op"] is not None
+            if row["kind"] == COMPUTE and _is_uncounted(row) and not _multiplies(row)
         ]
+
+    def is_near_bandwidth(self, row: Row) -> bool:
+        """Say whether memory bounds a row of the roofline, and it uses half of its bandwidth.
+
+        What is slower than that is so for another reason.
+        """
+        return bool(row["bound"] == "memory" and (row["roof_ratio"] or 0.0) >= _NEAR)
+
+    def reachable(self, row: Row) -> float:
+        """Return which share of its roof a row of the roofline reaches if nothing is wrong.
+
+        Of compute nine tenths of the fastest products that were measured on its device, where
+        somebody did; else, and of memory, what good kernels reach.
+        """
+        most = self.most_reached
+        if row["bound"] != "compute" or most is None or most >= 1:
+            return _GOOD
+        return _OF_FASTEST * most
 
     def straggler_ratio(self) -> float:
         """Return which share findings on stragglers claim together."""
         return sum(one["lost_ratio"] or 0.0 for one in self.stragglers)
+
+
+def _is_uncounted(row: Row) -> bool:
+    return not row["is_counted"] and row["op"] is not None
+
+
+def _multiplies(row: Row) -> bool:
+    """Is this a matrix operation by its name, whose work is not known?"""
+    if _FUSED_AFTER.search(row["name"]):
+        return False
+    return any(_MULTIPLIES.search(row[name] or "") for name in ("op", "name"))
 
 
 def by_operator(rows: Iterable[Row]) -> list[tuple[str, int, int]]:

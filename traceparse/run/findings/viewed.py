@@ -16,7 +16,12 @@ __all__ = ["view_of"]
 
 
 def view_of(
-    report: Report, basis: Basis, digests: Sequence[RankDigest], counted_ns: int | None
+    report: Report,
+    basis: Basis,
+    digests: Sequence[RankDigest],
+    *,
+    counted_ns: int | None,
+    most_reached: float | None,
 ) -> View:
     """Return what rules see of a run; its findings so far are those on stragglers and speed."""
     chosen = list(zip(report.devices, basis.places, strict=True))
@@ -47,12 +52,15 @@ def view_of(
         roofline=report.roofline,
         top_kernels=report.top_kernels,
         host=report.host,
+        copies=report.copies,
         kernels=_kernels(report.devices),
         compute_ns_by_rank=_compute_ns(chosen),
         flop_by_rank=_flop(report.devices),
         stragglers=[one for one in report.findings or () if one["code"] == "straggler"],
         accelerator=report.run.accelerator,
         num_sms=_num_sms(report, digests),
+        most_reached=most_reached,
+        settings=frozenset(name for digest in digests for name in digest.header.settings),
     )
 
 
