@@ -91,10 +91,11 @@ def test_devices_and_steps(report):
     (device,) = report["devices"]
     assert set(device) == {
         *("rank", "device", "window", "steps", "kernels", "utilization", "host"),
+        "num_steps",
     }
     (step,) = device["steps"]
     assert set(step) == {
-        *("step", "name", "open_ended", "communication_ns", "waterfall"),
+        *("step", "name", "open_ended", "communication_ns", "waterfall", "contention_ns"),
         *TIMES,
         *FIGURES,
     }

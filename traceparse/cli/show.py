@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from traceparse.errors import InputError
 
 if TYPE_CHECKING:
-    from traceparse.run import Report, Scaling
+    from traceparse.run import Comparison, Report, Scaling
+    from traceparse.run.check import Checked
 
-__all__ = ["show_report", "show_scaling"]
+__all__ = ["show_checked", "show_compared", "show_report", "show_scaling"]
 
 
 def show_report(
@@ -64,13 +65,79 @@ def show_scaling(curve: Scaling, *, as_json: bool, quiet: bool, out: Path | None
         _say_written(saved)
 
 
+def show_compared(found: Comparison, *, as_json: bool, quiet: bool, out: Path | None) -> None:
+    """Print what changed between runs, and save it if there is a place for it.
+
+    A folder gets ``report.json`` and ``report.html``; a name that ends in ``.html`` or
+    ``.json`` is that file.
+    """
+    from traceparse.report import json_text
+
+    text = json_text.render(found)
+    saved: list[Path] = []
+    if out:
+        from traceparse.report import compare_html
+        from traceparse.run import write_whole
+
+        renders = {".html": lambda: compare_html.render(found), ".json": lambda: text}
+        is_file = out.suffix in renders
+        with _writing(out):
+            paths = [out] if is_file else [out / f"report{ending}" for ending in renders]
+            saved = [write_whole(path, renders[path.suffix]()) for path in paths]
+    if as_json:
+        sys.stdout.write(text)
+    else:
+        _draw_compared(found, quiet=quiet)
+    if not quiet:
+        _say_written(saved)
+
+
+def _draw_compared(found: Comparison, *, quiet: bool) -> None:
+    from rich.console import Console
+
+    from traceparse.report import compare_text
+
+    compare_text.render(found, Console())
+    if not quiet:
+        compare_text.render_notes(found, Console(stderr=True))
+
+
+def show_checked(checked: Checked, *, as_json: bool, quiet: bool, junit: Path | None) -> None:
+    """Print what became of conditions, and write it as JUnit XML if there is a file for it."""
+    written = []
+    if junit:
+        from traceparse.report import check_junit
+        from traceparse.run import write_whole
+
+        with _writing(junit, "--junit another file"):
+            written = [write_whole(junit, check_junit.render(checked))]
+    if as_json:
+        from traceparse.report import json_text
+
+        sys.stdout.write(json_text.render(checked))
+    else:
+        _draw_checked(checked, quiet=quiet)
+    if not quiet:
+        _say_written(written)
+
+
+def _draw_checked(checked: Checked, *, quiet: bool) -> None:
+    from rich.console import Console
+
+    from traceparse.report import check_text
+
+    check_text.render(checked, Console())
+    if not quiet:
+        check_text.render_notes(checked, Console(stderr=True))
+
+
 @contextmanager
-def _writing(out: Path) -> Iterator[None]:
+def _writing(out: Path, other: str = "--out another folder") -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise InputError(
-            f"{out}: cannot be written to ({error.strerror}); give --out another folder"
+            f"{out}: cannot be written to ({error.strerror}); give {other}"
         ) from error
 
 

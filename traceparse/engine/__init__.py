@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from traceparse.engine.between import scaling
+    from traceparse.engine.between import compare, scaling
     from traceparse.engine.early import default_folder, readers_ready
     from traceparse.engine.local import Progress
     from traceparse.engine.pipeline import Explored, analyze, explore, read
@@ -18,6 +18,7 @@ __all__ = [
     "Explored",
     "Progress",
     "analyze",
+    "compare",
     "default_folder",
     "explore",
     "read",
@@ -30,6 +31,7 @@ _HOME = {
     "Progress": "traceparse.engine.local",
     "analyze": "traceparse.engine.pipeline",
     "default_folder": "traceparse.engine.early",
+    "compare": "traceparse.engine.between",
     "explore": "traceparse.engine.pipeline",
     "readers_ready": "traceparse.engine.early",
     "read": "traceparse.engine.pipeline",

@@ -196,6 +196,7 @@ class _Job:
             steps=tuple(map(self._step_report, part.steps, self._tallies[place])),
             kernels=part.device.kernels,
             utilization=use.utilization() if use.tally.num_steps else None,
+            num_steps=sum(step.times is not None for step in part.device.steps),
             host=host_of(part.steps[at] for at in steps),
         )
 
@@ -209,6 +210,8 @@ class _Job:
             **use.figures(),
             communication_ns=use.communication_ns,
             waterfall=use.waterfall(),
+            # of half nanoseconds, as medians may be
+            contention_ns=None if step.times is None else (step.twice_contention_ns + 1) // 2,
         )
 
     def cost(
