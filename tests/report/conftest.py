@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +17,7 @@ from traceparse.run import DeviceReport, Report, RunInfo, StepReport, Summary
 
 EPOCH = 1_700_000_000_000_000_000
 MS = 1_000_000
+BROWSER_REQUIRED = "TRACEPARSE_BROWSER_REQUIRED"
 NOT_COMPUTED = ("utilization", "collectives", "clock", "scaling_loss", "roofline", "findings")
 
 
@@ -236,6 +239,23 @@ def used(make: Factory, report: Report) -> Report:
             "lost_usd_per_step": lost,
         },
     )
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, one for all tests; where there is none they are skipped, unless they must not.
+
+    Playwright's synchronous driver can be started only once at a time.
+    """
+    from tools.page_browser import chromium, chromium_path  # noqa: PLC0415 - only if asked for
+
+    if chromium_path() is None:
+        reason = "no Chromium (Debian: apt-get install chromium)"
+        if os.environ.get(BROWSER_REQUIRED):
+            pytest.fail(f"{BROWSER_REQUIRED} is set: {reason}")
+        pytest.skip(reason)
+    with chromium() as found:
+        yield found
 
 
 HOSTILE = (

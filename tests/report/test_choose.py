@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from traceparse.report.choose import choose_devices, largest_span, steps_in_order
+from traceparse.report.choose import (
+    choose_devices,
+    largest_span,
+    pick_devices,
+    quantile_indices,
+    steps_in_order,
+)
 
 
 def test_all_devices_where_they_fit(make):
@@ -47,3 +53,38 @@ def test_the_largest_span_is_of_a_window_or_a_step(make):
     assert largest_span([]) == 0
     assert largest_span([make.device(0, 0, large, [make.step(1, small)])]) == 20
     assert largest_span([make.device(0, 0, small, [make.step(1, large), make.step(2)])]) == 20
+
+
+def test_quantiles_are_places_that_exist():
+    assert quantile_indices(1) == [0, 0, 0, 0, 0]
+    assert quantile_indices(2) == [0, 0, 0, 1, 1]
+    assert quantile_indices(5) == [0, 1, 2, 3, 4]
+    assert quantile_indices(101) == [0, 25, 50, 75, 100]
+
+
+def test_devices_that_fit_are_all_picked_for_no_reason(make):
+    picked = pick_devices(make.fleet(8).devices, 8, named=[3])
+    assert [(one.place, one.device.rank, one.why) for one in picked] == [
+        (n, n, "") for n in range(8)
+    ]
+
+
+def test_else_those_that_are_named_quantiles_and_outliers(make):
+    # GIVEN exposed comm that grows with the rank, and two ranks that idle: by much, by more
+    devices = list(make.fleet(101).devices)
+    devices[40] = replace(devices[40], window=make.times(compute=45, comm=5, idle=50))
+    devices[60] = replace(devices[60], window=make.times(compute=1, idle=99))
+    picked = {one.place: one.why for one in pick_devices(devices, 32, named=[7])}
+    assert picked[7] == "named by a finding"
+    assert picked[60].startswith("least compute")
+    assert picked[100].startswith("most exposed comm")
+    assert picked[0].startswith("most compute")
+    # AND the other idler is no quantile of anything, but far from all others
+    assert picked[40].startswith("outlier: ")
+    assert list(picked) == sorted(picked)
+
+
+def test_there_are_no_more_than_the_limit_and_the_named_come_first(make):
+    picked = pick_devices(make.fleet(100).devices, 4, named=[90, 30, 31])
+    assert len(picked) == 4
+    assert {30, 31, 90} < {one.place for one in picked}

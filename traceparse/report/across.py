@@ -28,8 +28,10 @@ __all__ = [
     "CollectiveRow",
     "clock_line",
     "communication_of",
+    "is_small",
     "is_split",
     "last_in",
+    "latency_of",
     "link_line",
     "link_of",
     "loss_lines",
@@ -163,7 +165,7 @@ def link_line(report: Report) -> str | None:
         (
             row["busbw_bytes_per_s"] or 0
             for row in report.collectives or ()
-            if not _is_small(row)
+            if not is_small(row)
         ),
         default=0,
     )
@@ -253,8 +255,8 @@ def _row(row: Mapping[str, Any], decimals: int) -> CollectiveRow:
         transfer=transfer,
         wait=wait,
         exposed=exposed,
-        algbw=UNKNOWN if _is_small(row) else _bandwidth(row["algbw_bytes_per_s"]),
-        busbw=_latency(row) if _is_small(row) else _bandwidth(row["busbw_bytes_per_s"]),
+        algbw=UNKNOWN if is_small(row) else _bandwidth(row["algbw_bytes_per_s"]),
+        busbw=latency_of(row) if is_small(row) else _bandwidth(row["busbw_bytes_per_s"]),
         last=", ".join(f"rank {rank}: {num:,}" for rank, num in lasts) or UNKNOWN,
     )
 
@@ -276,12 +278,12 @@ def _size(count: int | None) -> str:
     return f"{size:,.1f} {unit}"
 
 
-def _is_small(row: Mapping[str, Any]) -> bool:
+def is_small(row: Mapping[str, Any]) -> bool:
     """Say whether a message is so small that its transfer is latency, not bandwidth."""
     return 0 < (row["message_bytes"] or 0) < _LATENCY_BYTES
 
 
-def _latency(row: Mapping[str, Any]) -> str:
+def latency_of(row: Mapping[str, Any]) -> str:
     """Write how long one instance transfers."""
     num = sum(row["last_rank_counts"].values())  # those that were split
     if row["transfer_ns"] is None or not num:

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import accumulate, pairwise
+from typing import Final
 
 from traceparse.rank import Times
-from traceparse.report.choose import StepRow
-from traceparse.report.words import PARTS
-from traceparse.run import DeviceReport
-from traceparse.units import UNKNOWN, format_count, format_ms, format_percent
+from traceparse.report.words import NOT_SPLIT, PARTS, RARE, term_of
+from traceparse.units import format_ms, format_percent
 
 __all__ = [
+    "SPLIT",
     "Amount",
     "Bar",
-    "Picture",
-    "Row",
     "Scale",
     "Segment",
     "Tick",
     "bar_of",
-    "device_picture",
+    "parts_of",
     "stacked",
-    "step_picture",
 ]
 
-_MAX_TICKS = 6
+# exposed communication in a bar: what the device worked first, then what it spent on others
+SPLIT: Final = ("exposed_transfer", "exposed_wait", "pipeline_wait", NOT_SPLIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +58,11 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One span of one device. A step that did no device work has no bar."""
-
-    rank: str
-    device: str
-    bar: Bar | None
-    step: str = UNKNOWN
-    step_name: str = ""
-    open_ended: bool = False
-    opens_group: bool = False
-    details: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Tick:
     """A line across a picture, and the milliseconds that it stands for."""
 
     x: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """Bars on one scale, and how many rows there was no room for."""
-
-    rows: Sequence[Row]
-    ticks: Sequence[Tick]
-    left: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,52 +77,26 @@ class Scale:
         thousandths = 100_000 * ns // max(self.full_ns, 1)
         return f"{thousandths // 1000}.{thousandths % 1000:03}%"
 
-    def ticks(self) -> list[Tick]:
-        """Divide the picture at round times, into six parts at most."""
-        step = _round_up(max(-(-self.full_ns // _MAX_TICKS), 1))
-        return [
-            Tick(self.percent(ns), f"{Decimal(ns) / 1_000_000:,f}")
-            for ns in range(0, self.full_ns + 1, step)
-        ]
 
-
-def device_picture(shown: Sequence[DeviceReport], scale: Scale, *, left: int) -> Picture:
-    """Draw the whole window of each device."""
-    rows = [
-        Row(
-            _label(d.rank),
-            _label(d.device),
-            bar_of(d.window, scale),
-            details=_details(d, scale),
-        )
-        for d in shown
-    ]
-    return Picture(rows, scale.ticks(), left)
-
-
-def step_picture(steps: Sequence[StepRow], scale: Scale, *, left: int) -> Picture:
-    """Draw each step on each device, the devices of one step together."""
-    rows: list[Row] = []
-    for device, step in steps:
-        label = _label(step.step)
-        rows.append(
-            Row(
-                _label(device.rank),
-                _label(device.device),
-                bar_of(step.times, scale) if step.times else None,
-                step=label,
-                step_name=step.name or "",
-                open_ended=step.open_ended,
-                opens_group=not rows or rows[-1].step != label,
-            )
-        )
-    return Picture(rows, scale.ticks(), left)
-
-
-def bar_of(times: Times, scale: Scale) -> Bar:
+def bar_of(times: Times, scale: Scale, communication: Mapping[str, int] | None = None) -> Bar:
     """Write one span out, and stack its parts, which add up to it."""
+    return stacked(parts_of(times, communication), times.span_ns, scale)
+
+
+def parts_of(
+    times: Times, communication: Mapping[str, int] | None = None
+) -> list[tuple[str, str, int]]:
+    """List key, name and time of the parts of a span; exposed comm by what it was, if known."""
     parts = [(part.key, part.name, part.of(times)) for part in PARTS]
-    return stacked(parts, times.span_ns, scale)
+    if communication is None:
+        return parts
+    known = [
+        (name, term_of(name).name, communication[name])
+        for name in SPLIT
+        if communication[name] or name not in RARE
+    ]
+    place = [part.key for part in PARTS].index("exposed_comm")
+    return [*parts[:place], *known, *parts[place + 1 :]]
 
 
 def stacked(parts: Sequence[tuple[str, str, int]], whole_ns: int, scale: Scale) -> Bar:
@@ -172,23 +120,3 @@ def stacked(parts: Sequence[tuple[str, str, int]], whole_ns: int, scale: Scale) 
 
 def _sentence(amount: Amount) -> str:
     return f"{amount.name} {amount.ms} ms ({amount.percent})"
-
-
-def _details(device: DeviceReport, scale: Scale) -> list[str]:
-    times, kernels = device.window, device.kernels
-    return [
-        format_ms(times.comm_ns, scale.decimals),
-        format_ms(times.overlap_ns, scale.decimals),
-        format_count(kernels.count),
-        format_count(kernels.unlinked_count),
-    ]
-
-
-def _label(value: int | str | None) -> str:
-    return UNKNOWN if value is None else str(value)
-
-
-def _round_up(ns: int) -> int:
-    """Return the next number of the form 1, 2 or 5 times a power of ten."""
-    power: int = 10 ** (len(str(ns)) - 1)
-    return min(factor * power for factor in (1, 2, 5, 10) if factor * power >= ns)

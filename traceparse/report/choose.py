@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from traceparse.report.words import PARTS, Part
 from traceparse.run import DeviceReport, StepReport
 
-__all__ = ["StepRow", "choose_devices", "largest_span", "steps_in_order"]
+__all__ = [
+    "Picked",
+    "StepRow",
+    "choose_devices",
+    "largest_span",
+    "pick_devices",
+    "quantile_indices",
+    "steps_in_order",
+]
+
+# what pick_devices picks by
+_QUANTILES = ("least", "first quartile of", "median", "third quartile of", "most")
+_FENCE = 1.5  # interquartile ranges beyond the quartiles: Tukey's
+_SAMPLED = tuple(part for part in PARTS if part.key != "exposed_copy")
 
 
 class StepRow(NamedTuple):
@@ -49,9 +62,79 @@ def largest_span(devices: Sequence[DeviceReport]) -> int:
 def _worst(
     devices: Sequence[DeviceReport], part: Part, taken: set[int], count: int
 ) -> list[int]:
-    def share(index: int) -> float:
-        window = devices[index].window
-        return part.of(window) / window.span_ns if window.span_ns else 0.0
-
     rest = [index for index in range(len(devices)) if index not in taken]
-    return sorted(rest, key=share, reverse=True)[:count]
+    return sorted(rest, key=lambda index: _share(devices[index], part), reverse=True)[:count]
+
+
+class Picked(NamedTuple):
+    """A device that is shown, its place among all, and why it is shown for many."""
+
+    place: int
+    device: DeviceReport
+    why: str
+
+
+def quantile_indices(count: int) -> list[int]:
+    """Return the places of the least, the quartiles and the most among so many in order."""
+    return [round(quarter * (count - 1) / 4) for quarter in range(5)]
+
+
+def pick_devices(
+    devices: Sequence[DeviceReport], limit: int, named: Collection[int] = ()
+) -> list[Picked]:
+    """Pick the devices to show: all, or those that stand for the others and those that do not.
+
+    Where not all fit: the named ranks, then least, quartiles and most of compute, exposed comm
+    and idle (shares of the window), then outliers, the farthest first; in their order.
+    """
+    if len(devices) <= limit:
+        return [Picked(index, device, "") for index, device in enumerate(devices)]
+    reasons: dict[int, list[str]] = {}
+    for place, why in (*_named(devices, named), *_quantiles(devices)):
+        reasons.setdefault(place, []).append(why)
+    for _, place, why in sorted(_outliers(devices), reverse=True):
+        if len(reasons) < limit:
+            reasons.setdefault(place, []).append(why)
+    kept = sorted(list(reasons)[:limit])
+    return [Picked(place, devices[place], ", ".join(reasons[place][:2])) for place in kept]
+
+
+def _named(
+    devices: Sequence[DeviceReport], named: Collection[int]
+) -> Iterator[tuple[int, str]]:
+    for place, device in enumerate(devices):
+        if device.rank in named:
+            yield place, "named by a finding"
+
+
+def _quantiles(devices: Sequence[DeviceReport]) -> Iterator[tuple[int, str]]:
+    for part in _SAMPLED:
+        ordered = _ordered_by(devices, part)
+        for word, place in zip(_QUANTILES, quantile_indices(len(ordered)), strict=True):
+            yield ordered[place][1], f"{word} {part.name}"
+
+
+def _outliers(devices: Sequence[DeviceReport]) -> Iterator[tuple[float, int, str]]:
+    for part in _SAMPLED:
+        yield from _beyond_fences(_ordered_by(devices, part), part)
+
+
+def _ordered_by(devices: Sequence[DeviceReport], part: Part) -> list[tuple[float, int]]:
+    return sorted((_share(device, part), index) for index, device in enumerate(devices))
+
+
+def _beyond_fences(
+    ordered: Sequence[tuple[float, int]], part: Part
+) -> Iterator[tuple[float, int, str]]:
+    """Yield how many interquartile ranges beyond its quartile an outlier is, and whose."""
+    _, low, _, high, _ = (ordered[place][0] for place in quantile_indices(len(ordered)))
+    width = high - low
+    for share, index in ordered:
+        beyond = max(low - share, share - high)
+        if width > 0 and beyond > _FENCE * width:
+            yield beyond / width, index, f"outlier: {part.name}"
+
+
+def _share(device: DeviceReport, part: Part) -> float:
+    window = device.window
+    return part.of(window) / window.span_ns if window.span_ns else 0.0

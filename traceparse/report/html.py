@@ -1,18 +1,16 @@
-"""The report as one HTML page that needs nothing else: no network, script or other file."""
+"""The report as one HTML page that needs nothing else: no network and no other file."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from functools import cache
-from importlib.resources import files
+from functools import partial
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from traceparse.report.named import headline, linked, sentence
+from traceparse.report.offline import environment, own, policy
 from traceparse.report.page import page_of
-from traceparse.report.safe import visible
-from traceparse.report.words import DEFINITIONS, OPEN_ENDED, PARTS
+from traceparse.report.page_charts import charts_for_page
+from traceparse.report.words import DEFINITIONS, OPEN_ENDED
 from traceparse.run import Report
 from traceparse.units import UNKNOWN, format_number_of
 
@@ -22,42 +20,24 @@ __all__ = ["render"]
 def render(report: Report) -> str:
     """Return the page as text.
 
-    Its content security policy allows its own style sheet, by hash, and nothing else, so that
-    even a name that slipped through the escaping could not load or run anything.
+    Its content security policy allows its own style sheet and scripts, by hash, and nothing
+    else, so that even a name that slipped through the escaping could not load or run anything.
     """
-    style = _style()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    template = _environment().get_template("report.html.j2")
+    page = page_of(report)
+    charts = charts_for_page(report)
+    style, scripts = own("report.css"), [*charts.scripts, own("report.js")]
+    template = environment().get_template("report.html.j2")
     return template.render(
-        page=page_of(report),
+        page=page,
+        charts=charts,
         style=Markup(style),  # noqa: S704 - our own file, not trace text
-        style_hash=f"sha256-{digest}",
-        parts=PARTS,
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 - ours and Vega's
+        policy=policy(style, scripts),
         definitions=DEFINITIONS,
         open_ended=OPEN_ENDED,
         unknown=UNKNOWN,
         number_of=format_number_of,
+        linked=partial(linked, anchors=page.anchors),
+        headline=partial(headline, anchors=page.anchors),
+        sentence=partial(sentence, anchors=page.anchors),
     )
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("traceparse.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-
-
-@cache
-def _style() -> str:
-    return (files("traceparse.report") / "templates" / "report.css").read_text("utf-8").strip()
-
-
-def _shown(value: object) -> object:
-    """Make every text harmless on its way into the page; jinja2 escapes it after that."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from traceparse.ingest import FileHealth
-from traceparse.report.bars import (
-    Amount,
-    Bar,
-    Picture,
-    Scale,
-    bar_of,
-    device_picture,
-    step_picture,
+from traceparse.report.bars import Bar, Scale, bar_of
+from traceparse.report.cells import Cell, Figure, Table
+from traceparse.report.choose import Picked, largest_span, pick_devices
+from traceparse.report.named import named_ranks
+from traceparse.report.notes import NoteLine, not_computed, note_lines
+from traceparse.report.page_across import Across, across_of, collective_table, what_if_table
+from traceparse.report.page_files import file_table, folder_of
+from traceparse.report.page_kernels import Host, copy_table, host_of, kernel_table
+from traceparse.report.page_peak import Peak, operator_table, peak_of
+from traceparse.report.page_ranks import RankSection, rank_sections, spread_table, window_table
+from traceparse.report.page_steps import StepMap, step_map, step_table
+from traceparse.report.page_top import (
+    Finding,
+    figures_of,
+    findings_of,
+    part_figures,
 )
-from traceparse.report.choose import choose_devices, largest_span, steps_in_order
-from traceparse.report.notes import NoteLine, health_text, not_computed, note_lines
-from traceparse.report.page_across import Across, across_of
-from traceparse.report.page_peak import Finding, Peak, findings_of, peak_of
 from traceparse.report.recorded import overhead_text, recorded_text
-from traceparse.report.what_if import Change, changes_of
-from traceparse.report.words import BASIS, CPU_DEVICE, PARTS
-from traceparse.run import DeviceReport, Report
+from traceparse.report.words import BASIS, CPU_DEVICE
+from traceparse.run import Report
 from traceparse.units import (
-    UNKNOWN,
-    format_bytes,
     format_count,
-    format_ms,
     format_number_of,
-    format_ratio,
     ms_decimals,
     rank_ranges,
 )
 
-__all__ = ["FileRow", "Page", "page_of"]
+__all__ = ["Page", "page_of"]
 
-_MAX_DEVICES = 64
-_MAX_STEPS = 256
-_MAX_FILES = 64
-
-
-@dataclass(frozen=True, slots=True)
-class FileRow:
-    """One file's health, in words."""
-
-    path: str
-    rank: str
-    layout: str
-    numbers: Sequence[str]
-    skipped: str
-    health: str
+_MAX_DEVICES = 64  # all are shown up to here
+_MAX_PICKED = 32  # so many stand for more
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,78 +45,109 @@ class Page:
     verdict: str
     basis: str
     total: Bar
-    tiles: Sequence[Amount]
+    parts: Sequence[tuple[str, str, Cell, Cell]]
+    findings: Sequence[Finding]
+    figures: Sequence[Figure]
     facts: Sequence[tuple[str, str]]
     overhead: str | None
     recorded: str | None
-    findings: Sequence[Finding]
     peak: Peak | None
+    steps: StepMap
+    step_table: Table
     across: Across | None
-    changes: Sequence[Change]
-    devices: Picture
-    steps: Picture
-    several_devices: bool
-    has_open_ended: bool
+    what_if: Table | None
+    collectives: Table | None
+    operators: Table | None
+    kernels: Table | None
+    host: Host | None
+    copies: Table | None
+    spread: Table | None
+    windows: Table
+    ranks: Sequence[RankSection]
+    ranks_left: int
     notes: Sequence[NoteLine]
     not_computed: Sequence[str]
-    files: Sequence[FileRow]
-    files_left: int
+    files: Table
+    folder: str
     cpu_device: str
     generator: str
+
+    @property
+    def anchors(self) -> frozenset[str]:
+        """The ranks that have a section of their own."""
+        return frozenset(section.anchor for section in self.ranks)
+
+    def sections(self) -> Iterator[tuple[str, str]]:
+        """Yield anchor and title of the sections that are there, for the contents."""
+        yield "findings", "Findings"
+        yield "figures", "Key figures"
+        if self.peak:
+            yield "peak", "Waterfall"
+        yield "steps", "Ranks and steps"
+        if self.across:
+            yield "across", "Scaling loss"
+        if self.what_if:
+            yield "what-if", "What if"
+        if self.collectives:
+            yield "collectives", "Collectives"
+        if self.operators:
+            yield "operators", "Operators"
+        if self.kernels:
+            yield "kernels", "Kernels"
+        if self.host or self.copies:
+            yield "host", "Host and copies"
+        yield "ranks", "Each rank"
+        yield "notes", "Notes and files"
+        yield "definitions", "Definitions"
 
 
 def page_of(report: Report) -> Page:
     """Lay out a report: choose the rows there is room for, turn numbers into text and bars."""
-    decimals = ms_decimals(largest_span(report.devices))
-    devices = choose_devices(report.devices, _MAX_DEVICES)
-    steps = _step_picture(report.devices, devices, decimals)
-    files = sorted(report.files, key=lambda file: health_text(file) is None)[:_MAX_FILES]
+    bands = report.bands
+    picked = _picked(report)
     times = report.summary.times
+    scale = Scale(times.span_ns, ms_decimals(largest_span(report.devices)))
     return Page(
         verdict=report.summary.verdict,
         basis=_basis(report),
-        total=bar_of(times, Scale(times.span_ns, ms_decimals(times.span_ns))),
-        tiles=_tiles(report),
+        total=bar_of(
+            times,
+            Scale(times.span_ns, ms_decimals(times.span_ns)),
+            report.summary.communication_ns,
+        ),
+        parts=part_figures(report),
+        findings=findings_of(report),
+        figures=figures_of(report, bands),
         facts=_facts(report),
         overhead=overhead_text(report),
         recorded=recorded_text(report),
-        findings=findings_of(report),
-        peak=peak_of(report),
-        across=across_of(report),
-        changes=changes_of(report),
-        devices=_device_picture(report.devices, devices, decimals),
-        steps=steps,
-        several_devices=len({device.rank for device in devices}) < len(devices),
-        has_open_ended=any(row.open_ended for row in steps.rows),
+        peak=peak_of(report, picked),
+        steps=step_map(report, picked),
+        step_table=step_table(report, picked),
+        across=across_of(report, picked, bands),
+        what_if=what_if_table(report),
+        collectives=collective_table(report),
+        operators=operator_table(report),
+        kernels=kernel_table(report.top_kernels),
+        host=host_of(report.host),
+        copies=copy_table(report.copies),
+        spread=spread_table(report, scale),
+        windows=window_table(report, picked, scale),
+        ranks=rank_sections(report, picked),
+        ranks_left=len(report.devices) - len(picked),
         notes=note_lines(report.notes),
         not_computed=not_computed(report.notes),
-        files=[_file_row(file) for file in files],
-        files_left=len(report.files) - len(files),
+        files=file_table(report.files),
+        folder=folder_of(report.files),
         cpu_device=CPU_DEVICE if any(d.device == "cpu" for d in report.devices) else "",
         generator=" ".join(report.generator.values()),
     )
 
 
-def _device_picture(
-    devices: Sequence[DeviceReport], shown: Sequence[DeviceReport], decimals: int
-) -> Picture:
-    longest = max((device.window.span_ns for device in shown), default=0)
-    return device_picture(shown, Scale(longest, decimals), left=len(devices) - len(shown))
-
-
-def _step_picture(
-    devices: Sequence[DeviceReport], shown: Sequence[DeviceReport], decimals: int
-) -> Picture:
-    if not _step_numbers(devices):
-        return Picture((), (), 0)
-    steps = steps_in_order(shown)[:_MAX_STEPS]
-    longest = max((step.times.span_ns for _, step in steps if step.times), default=0)
-    left = sum(len(device.steps) for device in devices) - len(steps)
-    return step_picture(steps, Scale(longest, decimals), left=left)
-
-
-def _step_numbers(devices: Sequence[DeviceReport]) -> list[int]:
-    return sorted({s.step for device in devices for s in device.steps if s.step is not None})
+def _picked(report: Report) -> list[Picked]:
+    if len(report.devices) <= _MAX_DEVICES:
+        return pick_devices(report.devices, _MAX_DEVICES)
+    return pick_devices(report.devices, _MAX_PICKED, named_ranks(report))
 
 
 def _basis(report: Report) -> str:
@@ -140,30 +156,11 @@ def _basis(report: Report) -> str:
     return f"{format_number_of(summary.num_device_steps, 'device-step')}: {what}"
 
 
-def _tiles(report: Report) -> list[Amount]:
-    """Lay out the run's shares, as the summary has them."""
-    summary = report.summary
-    decimals = ms_decimals(summary.times.span_ns)
-    ratios = (
-        summary.compute_ratio,
-        summary.exposed_comm_ratio,
-        summary.exposed_copy_ratio,
-        summary.idle_ratio,
-    )
-    return [
-        Amount(
-            part.key,
-            part.name,
-            format_ms(part.of(summary.times), decimals),
-            format_ratio(ratio),
-        )
-        for part, ratio in zip(PARTS, ratios, strict=True)
-    ]
-
-
 def _facts(report: Report) -> list[tuple[str, str]]:
     run = report.run
-    numbers = _step_numbers(report.devices)
+    numbers = sorted(
+        {s.step for device in report.devices for s in device.steps if s.step is not None}
+    )
     missing = "unknown" if run.missing_ranks is None else rank_ranges(run.missing_ranks)
     return [
         ("world size", "unknown" if run.world_size is None else format_count(run.world_size)),
@@ -174,27 +171,3 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("steps", rank_ranges(numbers) if numbers else "no step markers"),
         ("files", format_count(len(report.files))),
     ]
-
-
-def _file_row(file: FileHealth) -> FileRow:
-    rank = UNKNOWN if file.rank is None else str(file.rank)
-    source = f" ({file.rank_source})" if file.rank_source else ""
-    return FileRow(
-        path=file.path,
-        rank=f"{rank}{source}",
-        layout=file.layout,
-        numbers=[
-            format_bytes(file.bytes),
-            format_count(file.events),
-            format_count(file.gpu_events),
-            format_count(file.launches_without_gpu_event),
-            format_count(file.gpu_events_without_launch),
-        ],
-        skipped=_reasons(file.skipped),
-        health=health_text(file) or "whole",
-    )
-
-
-def _reasons(counts: Mapping[str, int]) -> str:
-    said = ", ".join(f"{format_count(count)} {name}" for name, count in counts.items() if count)
-    return said or "none"

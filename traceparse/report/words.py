@@ -140,6 +140,16 @@ DEFINITIONS: Final = {
     "exposed_comm": "|comm − compute|",
     "exposed_copy": "|copy − compute − comm|",
     "idle": "span − busy",
+    "data_loader": "of idle: its host fetched data, as spans of a thread that launches say",
+    "sync": (
+        "of idle: its host had waited for the device, as long as synchronizing calls took "
+        "since the launch before"
+    ),
+    "launch": (
+        "of idle: its host was too slow to launch (Python, operators, a kernel that had to be "
+        "loaded first)"
+    ),
+    "not_known": "of idle: launched already, and nobody knows what it still waited for",
     "unlinked": "kernels with no launch record in the file",
     "instance": "the same collective on all ranks of its process group",
     "transfer": "of an instance: the shortest duration among its ranks",
@@ -167,6 +177,12 @@ DEFINITIONS: Final = {
         "load balance × serialization × transfer; here, transfer = (step − mean "
         "exposed_transfer) / step"
     ),
+    "contention": (
+        "Σ (duration − median duration of the same operator, shapes and kernel on the same "
+        "rank, over the whole file, where no comm overlaps), over compute kernels overlapped "
+        "by comm"
+    ),
+    "achieved": "executed FLOP ÷ span, of one device",
     "hfu": "Σ_dtype executed FLOP/peak ÷ span; executed includes recomputation",
     "mfu": "likewise with what the model needs for forward and backward",
     "other_kernels": "compute time outside counted kernels",

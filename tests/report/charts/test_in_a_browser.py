@@ -5,13 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from pathlib import Path
 
 import pytest
 
 from traceparse.report.charts import charts_of, javascript, to_spec
 
-CHROMIUM = Path("/usr/bin/chromium")
 DRAW = """
 const specs = JSON.parse(document.getElementById("specs").textContent);
 Promise.all(Object.entries(specs).map(([key, spec]) =>
@@ -41,20 +39,6 @@ def page_of(report, *, dark):
             *(f"<script>{script}</script>" for script in scripts),
         ]
     )
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip("no Chromium")
-    with sync.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.mark.browser

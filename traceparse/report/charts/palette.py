@@ -11,8 +11,7 @@ from typing import Any, Final
 __all__ = ["FONT", "KINDS", "color_of", "config_of", "dark_colors", "palette"]
 
 FONT: Final = 'system-ui, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif'
-_BLOCK = re.compile(r":root\s*\{([^}]*)\}")
-_COLOR = re.compile(r"--([a-z-]+):\s*(#[0-9a-f]{6})\b")
+_COLOR = re.compile(r"--([a-z-]+):\s*light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)")
 # what charts draw with; colors of the page alone may be alike in one of its modes
 _USED: Final = (
     *("page", "text", "muted", "rule", "grid", "outline"),
@@ -30,15 +29,10 @@ KINDS: Final = (
 def palette(*, dark: bool = False) -> Mapping[str, str]:
     """Return the colors by the names that they have in ``report.css``, without dashes before.
 
-    The style sheet has them once; here it is read. Its first ``:root`` is light, its second,
-    in the media query of dark, is dark.
+    The style sheet has them once, for light and dark; here it is read.
     """
     style = files("traceparse.report").joinpath("templates", "report.css").read_text("utf-8")
-    light_block, rest = _BLOCK.search(style), style.partition("prefers-color-scheme: dark")[2]
-    dark_block = _BLOCK.search(rest)
-    assert light_block is not None
-    assert dark_block is not None
-    found = dict(_COLOR.findall((dark_block if dark else light_block)[1]))
+    found = {name: night if dark else day for name, day, night in _COLOR.findall(style)}
     return {name: found[name] for name in _USED}
 
 
