@@ -22,6 +22,7 @@ from tools.simulate_findings import Training, files_of
 from tools.simulate_job import Job
 from tools.simulate_pipeline import Place, pipelined
 from tools.simulate_program import Group
+from tools.simulate_repeated import checkpointed
 from tools.simulate_scenarios import Setting, build
 
 __all__ = ["CASES", "Case", "Scene"]
@@ -111,6 +112,14 @@ def _pipeline(*layers: int) -> Job:
     return Job(hosts, [setting.world, stages])
 
 
+def _checkpoints(*, num_kept: int) -> Job:
+    setting = Setting(Random(1), 4)  # noqa: S311 - not a secret
+    shape, hosts = setting.shape(layers=8), setting.hosts()
+    for host in hosts:
+        checkpointed(host, shape, setting.world, num_kept=num_kept)
+    return Job(hosts, [setting.world])
+
+
 _SLOW = {2: Fraction(4, 3)}
 _WELL = Training()
 _LATE = Training(is_overlapped=False)
@@ -180,7 +189,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "launch_gaps",
         Scene("1,500 kernels that do next to nothing", replace(_WELL, num_small=1_500)),
-        Scene("700, which are launched in time", replace(_WELL, num_small=700)),
+        Scene("920 of them", replace(_WELL, num_small=920)),
         figures.host("launch"),
     ),
     Case(
@@ -247,8 +256,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "recompute_cost",
-        Scene("checkpoints around all layers", _scenario("recompute")),
-        Scene("the same job without", _scenario("ddp")),
+        Scene("checkpoints around all of eight blocks", _checkpoints(num_kept=0)),
+        Scene("around one of them", _checkpoints(num_kept=7)),
         figures.term("recompute"),
     ),
     Case(

@@ -52,10 +52,13 @@ def _graph(
     return works, after
 
 
-def checkpointed(host: Writer, shape: Shape, world: Group, *, stream: int = 20) -> None:
+def checkpointed(
+    host: Writer, shape: Shape, world: Group, *, stream: int = 20, num_kept: int = 0
+) -> None:
     """Keep nothing inside a block (layer, product) and repeat its forward in backward.
 
-    As ``torch.utils.checkpoint`` with ``use_reentrant=False`` does.
+    As ``torch.utils.checkpoint`` with ``use_reentrant=False`` does. The first ``num_kept``
+    blocks are in no checkpoint.
     """
     warm_up(host)
     for number in range(shape.steps):
@@ -68,22 +71,26 @@ def checkpointed(host: Writer, shape: Shape, world: Group, *, stream: int = 20) 
             begin = loss(host, shape)
             with host.on_thread("autograd"):
                 loss_backward(host, shape, begin)
-                for layer, last in reversed(saved):
-                    _backward_block(host, shape, layer, last)
+                for place, (layer, last) in reversed(list(enumerate(saved))):
+                    is_kept = place < num_kept
+                    _backward_block(host, shape, layer, last, is_kept=is_kept)
                     host.collective(world, "allreduce", 2 * shape.weights, stream)
             host.wait(COMPUTE_STREAM, stream)
 
 
-def _backward_block(host: Writer, shape: Shape, layer: Saved, last: int) -> None:
+def _backward_block(
+    host: Writer, shape: Shape, layer: Saved, last: int, *, is_kept: bool
+) -> None:
     """Undo a block, after its forward was repeated for the first tensor that is missed.
 
     Forward stops as soon as all that was not kept is there again: of the last product only
     the call is recorded, for it was stopped before it worked.
     """
     with host.backward_of("Addmm", last):
-        linear(host, shape, host.next_sequence(), is_recompute=True)
-        host.pointwise("aten::relu", "Relu", shape.activations, host.next_sequence())
-        dims = (shape.hidden,), shape.activations, (shape.hidden, shape.hidden)
-        host.stopped_product(*dims, sequence=host.next_sequence())
+        if not is_kept:
+            linear(host, shape, host.next_sequence(), is_recompute=True)
+            host.pointwise("aten::relu", "Relu", shape.activations, host.next_sequence())
+            dims = (shape.hidden,), shape.activations, (shape.hidden, shape.hidden)
+            host.stopped_product(*dims, sequence=host.next_sequence())
         gradients(host, shape)
     backward_layer(host, shape, layer)
