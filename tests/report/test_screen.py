@@ -44,7 +44,7 @@ Where 100% of the peak goes  494.7 TFLOP/s a device, HFU 50.0%, MFU 37.5%
 
 What to do  with the share of the steps that each would win back at most; warnings first
   30.0%  late
-         statement 0 of the evidence, with its number 0%; statement 1 of the evidence, with its number 1%; statement 2 of the evidence, with its number 2%; …
+         statement 0 of the evidence, with its number 0%; statement 1 of the evidence, with its number 1%; statement 2 of the evidence, with its number 2%; statement 3 of the evidence, with its number 3%; …
          so hurry
   12.5%  paid ($1.25 a step)
          120% of the peak

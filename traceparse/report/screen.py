@@ -21,7 +21,7 @@ __all__ = ["render"]
 
 _MAX_ROWS = 8
 _MAX_FINDINGS = 4
-_EVIDENCE_LIMIT = 180  # characters: what is beyond is in the whole report
+_EVIDENCE_LIMIT = 240  # characters: what is beyond is in the whole report
 _INDENT = 9
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
