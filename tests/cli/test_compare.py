@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
@@ -11,24 +10,7 @@ import traceparse
 from tests.compared import GEMM, GEMM_SHAPES, OTHER_KERNEL, OtherGemm, placed
 from tests.simulated import made
 from tests.traces import write_rank
-from traceparse import cli
 from traceparse.errors import InputError, StrictError, UsageError
-
-
-@pytest.fixture
-def compare(monkeypatch, capsys):
-    """Run the command as the installed program does: exit status, output, errors."""
-
-    def run(*words):
-        line = ["traceparse", "compare", *map(str, words), "--jobs", "1"]
-        monkeypatch.setattr(sys, "argv", line)
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +24,8 @@ def jobs(tmp_path_factory):
     return folder
 
 
-def test_one_slow_rank_is_named(compare, jobs):
-    status, out, err = compare(jobs / "base", jobs / "slow")
+def test_one_slow_rank_is_named(run, jobs):
+    status, out, err = run(jobs / "base", jobs / "slow")
     assert status == 0
     lines = out.splitlines()
     assert lines[0].startswith(
@@ -58,8 +40,8 @@ def test_one_slow_rank_is_named(compare, jobs):
     assert "runs_not_repeated: " in err
 
 
-def test_one_changed_product_is_named_with_its_shapes_and_kernels(compare, jobs):
-    status, out, _ = compare(jobs / "base", jobs / "gemm")
+def test_one_changed_product_is_named_with_its_shapes_and_kernels(run, jobs):
+    status, out, _ = run(jobs / "base", jobs / "gemm")
     assert status == 0
     lines = out.splitlines()
     assert lines[0].startswith(
@@ -77,22 +59,22 @@ def test_one_changed_product_is_named_with_its_shapes_and_kernels(compare, jobs)
     ]
 
 
-def test_nothing_is_no_difference(compare, jobs):
-    status, out, _ = compare(jobs / "base", jobs / "again")
+def test_nothing_is_no_difference(run, jobs):
+    status, out, _ = run(jobs / "base", jobs / "again")
     assert status == 0
     assert out.startswith(
         "No difference: a mean step takes 1.045 ms on both sides (0.000 ms, 95% interval "
     )
     assert "Operators" not in out
     assert " yes\n" not in out
-    assert compare(jobs / "base", jobs / "base")[1].startswith(
+    assert run(jobs / "base", jobs / "base")[1].startswith(
         "No difference: a mean step takes 1.045 ms on both sides, term by term\n"
     )
 
 
-def test_the_change_is_the_true_one(compare, jobs):
+def test_the_change_is_the_true_one(run, jobs):
     """Half of four products longer a step: of what they take in the base."""
-    document = json.loads(compare(jobs / "base", jobs / "gemm", "--json", "--quiet")[1])
+    document = json.loads(run(jobs / "base", jobs / "gemm", "--json", "--quiet")[1])
     found = document["compare"]
     (row,) = [row for row in found["operators"] if row["shapes"] == GEMM_SHAPES]
     assert row["delta_ns"] == pytest.approx(row["base"]["time_ns"] / 2, rel=0.01)
@@ -110,38 +92,38 @@ def test_no_difference_between_runs_that_only_chance_sets_apart(tmp_path):
     assert sum(called) <= 2
 
 
-def test_what_a_step_costs_on_each_side(compare, jobs):
+def test_what_a_step_costs_on_each_side(run, jobs):
     """Four devices at 3.6 USD an hour: 0.001 USD a second each, 4e-6 a millisecond together."""
-    out = compare(jobs / "base", jobs / "slow", "--price", "3.6")[1]
+    out = run(jobs / "base", jobs / "slow", "--price", "3.6")[1]
     assert "base: 4 devices, h100-sxm, 8 steps, MFU 39.9%, $0.0000042 a step" in out
     assert "slow: 4 devices, h100-sxm, 8 steps, MFU 30.8%, $0.0000054 a step" in out
 
 
-def test_files_and_a_folder(compare, jobs, tmp_path):
+def test_files_and_a_folder(run, jobs, tmp_path):
     words = jobs / "base", jobs / "slow"
-    _, shown, err = compare(*words, "--json", "--out", tmp_path / "out")
+    _, shown, err = run(*words, "--json", "--out", tmp_path / "out")
     assert err == f"wrote {tmp_path}/out/report.html\nwrote {tmp_path}/out/report.json\n"
     assert (tmp_path / "out" / "report.json").read_text() == shown
     assert "it is one rank: rank 2" in (tmp_path / "out" / "report.html").read_text().lower()
-    _, _, err = compare(*words, "--out", tmp_path / "page.html")
+    _, _, err = run(*words, "--out", tmp_path / "page.html")
     assert f"wrote {tmp_path}/page.html\n" in err
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
     (tmp_path / "file").touch()
-    status, out, err = compare(*words, "--out", tmp_path / "file" / "x.html")
+    status, out, err = run(*words, "--out", tmp_path / "file" / "x.html")
     assert (status, out) == (1, "")
     assert err.endswith("; give --out another folder\n")
 
 
-def test_stored_reports_say_the_same(compare, jobs, tmp_path):
+def test_stored_reports_say_the_same(run, jobs, tmp_path):
     for name in ("base", "slow"):
         traceparse.analyze(jobs / name).save(tmp_path / name, formats=["json"])
     stored = [tmp_path / name / "report.json" for name in ("base", "slow")]
-    found = json.loads(compare(*stored, "--json")[1])["compare"]
-    direct = json.loads(compare(jobs / "base", jobs / "slow", "--json")[1])["compare"]
+    found = json.loads(run(*stored, "--json")[1])["compare"]
+    direct = json.loads(run(jobs / "base", jobs / "slow", "--json")[1])["compare"]
     for side in ("base", "new"):
         del found[side]["paths"], direct[side]["paths"]
     assert found == direct
-    status, _, err = compare(*stored, "--steps", "6")
+    status, _, err = run(*stored, "--steps", "6")
     assert (status, err) == (
         2,
         f"traceparse: {stored[0]}: is a stored report, whose steps are chosen; give its traces "
@@ -149,12 +131,12 @@ def test_stored_reports_say_the_same(compare, jobs, tmp_path):
     )
 
 
-def test_groups_of_runs(compare, tmp_path):
+def test_groups_of_runs(run, tmp_path):
     """Three runs a side: the second group has a slow rank in each of them."""
     base = [placed(tmp_path / f"base{n}", seed=n, steps=4) for n in range(3)]
     new = [placed(tmp_path / f"new{n}", seed=9 + n, steps=4, slow=(1,)) for n in range(3)]
     more = [word for at in (1, 2) for word in ("--base", base[at], "--new", new[at])]
-    status, out, err = compare(base[0], new[0], *more)
+    status, out, err = run(base[0], new[0], *more)
     assert status == 0
     assert out.startswith("Slower by ")
     assert "it is one rank: rank 1: slow compute" in out
@@ -173,10 +155,10 @@ def test_steps_are_chosen(jobs):
     assert "rows_of_whole_traces" in [note.code for note in found.notes]
 
 
-def test_another_size_is_compared_and_said(compare, jobs, tmp_path):
+def test_another_size_is_compared_and_said(run, jobs, tmp_path):
     made("ddp", 8, 1).place(tmp_path / "n8")
     (tmp_path / "n8" / "truth.json").unlink()
-    status, _, err = compare(jobs / "base", tmp_path / "n8")
+    status, _, err = run(jobs / "base", tmp_path / "n8")
     assert status == 0
     assert f"{tmp_path}/n8: ran on 8 devices, {jobs}/base on 4: steps are compared as" in err
     assert "significance_unknown: " in err  # it has three steps
@@ -208,17 +190,17 @@ def test_another_size_is_compared_and_said(compare, jobs, tmp_path):
         ("a b --steps x", "--steps 'x': give one step, such as 4, or a range, such as 3-5"),
     ],
 )
-def test_wrong_usage_is_status_2_and_one_line(compare, words, message):
-    assert compare(*words.split()) == (2, "", f"traceparse: {message}\n")
+def test_wrong_usage_is_status_2_and_one_line(run, words, message):
+    assert run(*words.split()) == (2, "", f"traceparse: {message}\n")
 
 
-def test_what_cannot_be_used_is_status_1_and_one_line(compare, jobs, tmp_path):
-    status, out, err = compare(jobs / "base", tmp_path / "gone")
+def test_what_cannot_be_used_is_status_1_and_one_line(run, jobs, tmp_path):
+    status, out, err = run(jobs / "base", tmp_path / "gone")
     assert (status, out) == (1, "")
     assert err.startswith(f"traceparse: {tmp_path}/gone: no ")
     assert err.count("\n") == 1
     write_rank(tmp_path, 0, 2)
-    status, out, err = compare(tmp_path, tmp_path, "--strict")
+    status, out, err = run(tmp_path, tmp_path, "--strict")
     assert (status, out) == (1, "")
     assert err.startswith(f"traceparse: {tmp_path}: ") or "rank 1 missing" in err
     with pytest.raises(StrictError):

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
 from tests.traces import job, kernel, launch, op, span, step, write
-from traceparse import cli
 
 
 @pytest.fixture
-def overlay(monkeypatch, capsys):
-    """Run the command as the installed program does: exit status, output, errors."""
-
-    def run(*words):
-        line = ["traceparse", "overlay", *map(str, words), "--jobs", "1", "--no-cache"]
-        monkeypatch.setattr(sys, "argv", line)
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return run
+def overlay(run):
+    return lambda *words: run(*words, "--no-cache")
 
 
 @pytest.fixture

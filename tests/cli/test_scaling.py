@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
 import traceparse
 from tests.simulated import made
 from tests.traces import kernel, launch, step, write, write_rank
-from traceparse import cli
 from traceparse.errors import InputError, StrictError, UsageError
-
-
-@pytest.fixture
-def scaling(monkeypatch, capsys):
-    """Run the command as the installed program does: exit status, output, errors."""
-
-    def run(*words):
-        line = ["traceparse", "scaling", *map(str, words), "--jobs", "1"]
-        monkeypatch.setattr(sys, "argv", line)
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +31,8 @@ def write_marked(folder, rank, world_size, *, us=6):
     return write(folder / f"rank{rank}.json", events, distributedInfo=info)
 
 
-def test_two_simulated_jobs_are_weak_scaling_and_lose_what_is_true(scaling, jobs):
-    status, out, err = scaling(jobs / "n8", jobs / "n4", "--json", "--no-cache")
+def test_two_simulated_jobs_are_weak_scaling_and_lose_what_is_true(run, jobs):
+    status, out, err = run(jobs / "n8", jobs / "n4", "--json", "--no-cache")
     assert (status, err) == (0, "")
     found = json.loads(out)["scaling"]
     assert (found["mode"], found["mode_source"]) == ("weak", "counted")
@@ -67,8 +49,8 @@ def test_two_simulated_jobs_are_weak_scaling_and_lose_what_is_true(scaling, jobs
     assert max(run["terms"], key=run["terms"].__getitem__) == "exposed_transfer"
 
 
-def test_strong_scaling_of_them_says_that_they_did_other_work(scaling, jobs):
-    status, out, err = scaling(jobs / "n4", jobs / "n8" / "*.json", "--mode", "strong")
+def test_strong_scaling_of_them_says_that_they_did_other_work(run, jobs):
+    status, out, err = run(jobs / "n4", jobs / "n8" / "*.json", "--mode", "strong")
     assert status == 0
     assert out.startswith("From 4 to 8 devices: efficiency 49.6%, speedup 0.99\n")
     assert f"base point: {jobs}/n4 on 4 devices" in out
@@ -77,19 +59,19 @@ def test_strong_scaling_of_them_says_that_they_did_other_work(scaling, jobs):
     assert "work_differs" not in out
 
 
-def test_out_and_quiet(scaling, jobs, tmp_path):
+def test_out_and_quiet(run, jobs, tmp_path):
     out = tmp_path / "out"
     words = jobs / "n4", jobs / "n8", "--out", out
-    assert scaling(*words, "--quiet")[2] == ""
-    _, shown, err = scaling(*words, "--json")
+    assert run(*words, "--quiet")[2] == ""
+    _, shown, err = run(*words, "--json")
     assert err == f"wrote {out}/report.json\n"
     assert (out / "report.json").read_text() == shown
 
 
-def test_a_folder_that_cannot_be_is_status_1_and_one_line(scaling, jobs, tmp_path):
+def test_a_folder_that_cannot_be_is_status_1_and_one_line(run, jobs, tmp_path):
     (tmp_path / "file").touch()
     out = tmp_path / "file" / "out"
-    assert scaling(jobs / "n4", jobs / "n8", "--out", out) == (
+    assert run(jobs / "n4", jobs / "n8", "--out", out) == (
         1,
         "",
         f"traceparse: {out}: cannot be written to (Not a directory); give --out another "
@@ -97,30 +79,30 @@ def test_a_folder_that_cannot_be_is_status_1_and_one_line(scaling, jobs, tmp_pat
     )
 
 
-def test_python_says_the_same(scaling, jobs):
+def test_python_says_the_same(run, jobs):
     paths = [str(jobs / "n4"), jobs / "n8"]
     curve = traceparse.scaling(paths, mode="weak", steps=[11, 12])
     assert isinstance(curve, traceparse.Scaling)
     assert (curve.mode, curve.mode_source) == ("weak", "given")
     assert [run.num_devices for run in curve.runs] == [4, 8]
-    shown = scaling(*paths, "--mode", "weak", "--steps", "11-12", "--json")[1]
+    shown = run(*paths, "--mode", "weak", "--steps", "11-12", "--json")[1]
     assert json.loads(shown) == curve.to_dict()
     with pytest.raises(UsageError, match=r"^scaling needs two runs at least"):
         traceparse.scaling(str(jobs / "n4"))
 
 
-def test_a_run_that_is_not_whole_is_named(scaling, tmp_path):
+def test_a_run_that_is_not_whole_is_named(run, tmp_path):
     write_marked(tmp_path / "n2", 0, 2)
     write_marked(tmp_path / "n1", 0, 1)
     runs = tmp_path / "n1", tmp_path / "n2"
-    status, _, err = scaling(*runs)
+    status, _, err = run(*runs)
     assert status == 0
     assert (
         f"missing_ranks: {tmp_path}/n2: rank 1 missing: 1 of 2 ranks are accounted for" in err
     )
     assert "mode_assumed: strong scaling is assumed" in err
     assert "work_not_compared" in err
-    status, out, err = scaling(*runs, "--strict")
+    status, out, err = run(*runs, "--strict")
     assert (status, out) == (1, "")
     assert err.startswith(f"traceparse: {tmp_path}/n2: rank 1 missing")
     assert err.count("\n") == 1
@@ -155,24 +137,24 @@ def test_several_doubts_of_a_kind_are_one_note(tmp_path):
         ),
     ],
 )
-def test_wrong_usage_is_status_2_and_one_line(scaling, words, message):
-    assert scaling(*words.split()) == (2, "", f"traceparse: {message}\n")
+def test_wrong_usage_is_status_2_and_one_line(run, words, message):
+    assert run(*words.split()) == (2, "", f"traceparse: {message}\n")
 
 
-def test_a_run_without_a_usable_trace_is_status_1_and_one_line(scaling, tmp_path):
+def test_a_run_without_a_usable_trace_is_status_1_and_one_line(run, tmp_path):
     write_marked(tmp_path / "n1", 0, 1)
     empty = tmp_path / "empty"
     empty.mkdir()
     for bad in (empty, tmp_path / "gone"):
-        status, out, err = scaling(tmp_path / "n1", bad)
+        status, out, err = run(tmp_path / "n1", bad)
         assert (status, out) == (1, "")
         assert err.startswith(f"traceparse: {bad}: no ")
         assert err.count("\n") == 1
 
 
-def test_a_run_without_the_steps_is_named(scaling, tmp_path):
+def test_a_run_without_the_steps_is_named(run, tmp_path):
     write_marked(tmp_path / "n1", 0, 1)
-    status, out, err = scaling(tmp_path / "n1", tmp_path / "n1", "--steps", "7")
+    status, out, err = run(tmp_path / "n1", tmp_path / "n1", "--steps", "7")
     assert (status, out) == (1, "")
     assert err == (
         f"traceparse: {tmp_path}/n1: no trace has step 7: they have 1-2; change --steps\n"
