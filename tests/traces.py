@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 BASE_NS = 1_700_000_000_000_000_000
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
 
 def span(cat: str, name: str, ts: Any, dur: Any, **args: Any) -> dict[str, Any]:
@@ -27,6 +28,20 @@ def span(cat: str, name: str, ts: Any, dur: Any, **args: Any) -> dict[str, Any]:
 def kernel(ts: Any, dur: Any, name: Any = "gemm", *, correlation: Any = 0, **args: Any):
     filled = {"device": 0, "stream": 7, "correlation": correlation, **args}
     return span("kernel", name, ts, dur, **filled)
+
+
+def all_reduce(ts: Any, dur: Any, *, correlation: int = 0):
+    """Return a collective of ranks 0 and 1 over 256 floats, as NCCL's kernels tell of it."""
+    told = {
+        "Collective name": "allreduce",
+        "dtype": "Float",
+        "In msg nelems": 256,
+        "Out msg nelems": 256,
+        "Group size": 2,
+        "Process Group Name": "0",
+        "Process Group Ranks": "[0, 1]",
+    }
+    return kernel(ts, dur, ALL_REDUCE, correlation=correlation, **told)
 
 
 def copy(ts: Any, dur: Any, *, correlation: int = 0):

@@ -15,30 +15,34 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from traceparse.capture import profile
-    from traceparse.engine import analyze, read, scaling
+    from traceparse.engine import analyze, compare, read, scaling
     from traceparse.errors import Note, TraceparseError
-    from traceparse.run import Report, Run, Scaling
+    from traceparse.run import Comparison, Report, Run, Scaling
 
 __version__ = "0.1.0"
 __all__ = [
+    "Comparison",
     "Note",
     "Report",
     "Run",
     "Scaling",
     "TraceparseError",
     "analyze",
+    "compare",
     "profile",
     "read",
     "scaling",
 ]
 
 _HOME = {
+    "Comparison": "traceparse.run",
     "Note": "traceparse.errors",
     "Report": "traceparse.run",
     "Run": "traceparse.run",
     "Scaling": "traceparse.run",
     "TraceparseError": "traceparse.errors",
     "analyze": "traceparse.engine",
+    "compare": "traceparse.engine",
     "profile": "traceparse.capture",
     "read": "traceparse.engine",
     "scaling": "traceparse.engine",

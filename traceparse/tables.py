@@ -210,6 +210,26 @@ TABLES = _by_name(
         (_RANK, _DEVICE, *_CALL_COLUMNS),
     ),
     Table(
+        "instances",
+        "one collective or point-to-point message, all ranks of it: lists have an entry for "
+        "each device that has a trace, in the same order",
+        _ranked(
+            ("group", pa.string(), "", "name of the process group; null where unknown"),
+            ("group_ranks", pa.string(), "", "all ranks of the group, as 0-3,8; null unknown"),
+            ("collective", pa.string(), "", "which one; send/recv; null: unknown"),
+            ("dtype", pa.string(), "", "type of the elements; null where unknown"),
+            ("bytes", pa.int64(), "byte", "its size as nccl-tests count it; null unknown"),
+            ("is_split", pa.bool_(), "", "transfer and wait can be told apart"),
+            ("transfer_ns", pa.int64(), "ns", "its shortest duration; null where not split"),
+            ("last_rank", pa.int64(), "", "whom it waited for; null where not split"),
+            ("ranks", pa.list_(pa.int64()), "", "ranks that show it; null where unknown"),
+            ("devices", pa.list_(pa.string()), "", "the device of each, or cpu"),
+            ("start_ns", pa.list_(pa.int64()), "ns", "first instant on each rank's own clock"),
+            ("end_ns", pa.list_(pa.int64()), "ns", "first instant after it"),
+            ("wait_ns", pa.list_(pa.int64()), "ns", "how long each waited; null: not split"),
+        ),
+    ),
+    Table(
         "python_functions",
         "one Python call, read only when asked for",
         (_START, _END, _NAME, _CATEGORY, _PID, _TID, _RANK),

@@ -49,6 +49,7 @@ def test_demo_trains_analyzes_shows_and_saves(
                 "quiet": False,
                 "out": Path("there"),
                 "formats": ("html", "json"),
+                "full": False,
             },
         ),
     ]
@@ -60,7 +61,13 @@ def test_quiet_demo_says_nothing_of_its_own(
     calls: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     demo(quiet=True)
-    options = {"as_json": False, "quiet": True, "out": Path("demo-out"), "formats": None}
+    options = {
+        "as_json": False,
+        "quiet": True,
+        "out": Path("demo-out"),
+        "formats": None,
+        "full": False,
+    }
     assert calls[-1] == ("show", "the report", options)
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", "")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from tests.traces import kernel, op, write
@@ -167,3 +170,16 @@ def test_nothing_is_measured_for_traces_of_accelerators(tmp_path, threads):
     report = run(path, "--peak", "measured")
     assert threads == []
     assert "host_peak_unused" in {note["code"] for note in report["notes"]}
+
+
+def test_commands_that_read_traces_take_the_same_options():
+    """Those of ``Told``, spliced in where the command has one argument for all."""
+    click: Any = get_command(app)
+    names = {field.name for field in fields(Told)}
+    helps = []
+    for command in ("analyze", "check", "compare"):
+        known = {param.name: param for param in click.commands[command].params}
+        assert names <= known.keys()
+        assert "told" not in known
+        helps.append([(known[name].opts, known[name].default) for name in sorted(names)])
+    assert helps[0] == helps[1] == helps[2]

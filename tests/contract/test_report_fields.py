@@ -48,6 +48,23 @@ def test_run(report):
     }
 
 
+def test_summary(report):
+    summary = report["summary"]
+    assert set(summary) == {
+        *("verdict", "detail", "bound", "basis", "num_device_steps", "times"),
+        *("compute_ratio", "exposed_comm_ratio", "exposed_copy_ratio", "idle_ratio"),
+        "communication_ns",
+    }
+    assert set(summary["bound"]) == {"by", "ratio"}
+
+
+def test_bands(report):
+    """Of a declared model that no H100 can do, and no communication to judge."""
+    (band,) = report["bands"].values()
+    assert set(band) == {"value", "band", "limits", "source"}
+    assert report["bands"]["mfu"]["value"] == report["utilization"]["mfu"]
+
+
 def test_facts(make, three_kernels, report):
     """Null where nothing was recorded; else every fact is there, null where it was not."""
     assert report["run"]["facts"] is None
@@ -74,10 +91,11 @@ def test_devices_and_steps(report):
     (device,) = report["devices"]
     assert set(device) == {
         *("rank", "device", "window", "steps", "kernels", "utilization", "host"),
+        "num_steps",
     }
     (step,) = device["steps"]
     assert set(step) == {
-        *("step", "name", "open_ended", "communication_ns", "waterfall"),
+        *("step", "name", "open_ended", "communication_ns", "waterfall", "contention_ns"),
         *TIMES,
         *FIGURES,
     }

@@ -271,6 +271,20 @@ def test_what_tells_too_little_is_said_once(tmp_path):
     )
 
 
+@pytest.mark.parametrize("names", [("aten::bmm", "aten::mm"), ("aten::mm", "aten::bmm")])
+def test_what_tells_too_little_is_said_in_one_order(tmp_path, names):
+    """Not in that of the parts that a trace is read in, which depends on memory."""
+    blind = [op(10 * n, 9, name) for n, name in enumerate(names, 1)]
+    calls = [launch(10 * n + 1, correlation=n) for n in (1, 2)]
+    kernels = [kernel(100 + n, 1, correlation=n) for n in (1, 2)]
+    counted = [mm(70, 9), op(71, 5), launch(72, correlation=4), kernel(120, 1, correlation=4)]
+    made = digest(
+        read_trace(write(tmp_path / "rank0.json", [*blind, *calls, *kernels, *counted]))
+    )
+    (said,) = [note for note in made.notes if note.code == "work_unknown"]
+    assert said.message.startswith("1 of aten::bmm, 1 of aten::mm are not counted")
+
+
 times = st.tuples(st.integers(1, 40), st.integers(0, 20), st.integers(1, 2))
 ops = st.builds(
     lambda when, kind, node, dims, args: {

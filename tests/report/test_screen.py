@@ -42,7 +42,7 @@ Where 100% of the peak goes  494.7 TFLOP/s a device, HFU 50.0%, MFU 37.5%
   recompute            12.5%  ▒▒▒▒▒
   MFU                  37.5%  ███████████████
 
-What to do  what costs most first, with the share of the steps that it would win back
+What to do  with the share of the steps that each would win back at most; warnings first
   30.0%  late
          statement 0 of the evidence, with its number 0%; statement 1 of the evidence, with its number 1%; statement 2 of the evidence, with its number 2%; …
          so hurry

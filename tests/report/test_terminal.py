@@ -217,6 +217,19 @@ def test_notes_are_one_line_each(make, report):
     ]
 
 
+def test_on_a_terminal_a_note_may_be_cut_and_in_a_pipe_never(make):
+    report = replace(make.fleet(1), notes=(Note("world", "rank " * 40),))
+    cut = drawn(
+        lambda *what: terminal.render_notes(*what, whole=False),
+        report,
+        60,
+        force_terminal=True,
+    )
+    assert cut == "world: " + ("rank " * 11)[:52] + "…\n"
+    for options in ({"force_terminal": True, "width": 300}, {"width": 60}):
+        assert drawn(terminal.render_notes, report, **options).count("rank") == 40
+
+
 def test_a_file_of_which_a_note_said_it_is_not_repeated(make, report):
     note = Note("truncated", "breaks off at byte 7", rank=0, file="0.json")
     files = (make.file("0.json", truncated=True), make.file("1.json", truncated=True))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.run.findings.conftest import Seen
+from tools.findings_cases import Scene
+from tools.findings_table import report_of
+from tools.simulate_findings import Training
 from traceparse.run.bound import Bound, bound_of
 
 NOBODY = Bound(None, None)
@@ -63,6 +66,12 @@ def test_kernels_that_nobody_knows_may_be_either(seen):
     assert bound_of(seen.view(counted_ns=400, **fields)) == NOBODY
 
 
+def test_what_a_host_does_besides_products_may_be_anything(seen):
+    fields = {"compute": 1_000, "roofline": [product(seen, "compute")], "is_host": True}
+    assert bound_of(seen.view(counted_ns=600, **fields)) == Bound("compute", 0.6)
+    assert bound_of(seen.view(counted_ns=400, **fields)) == NOBODY
+
+
 def test_without_shapes_communication_can_be_named_and_kernels_cannot(seen):
     assert bound_of(seen.view(compute=400, comm=600)) == Bound("communication", 0.6)
     assert bound_of(seen.view(compute=600, comm=400)) == NOBODY
@@ -74,3 +83,21 @@ def test_where_copies_take_most_none_of_the_four_does(seen):
 
 def test_no_time_is_bound_by_nothing(seen):
     assert bound_of(seen.view(compute=0)) == NOBODY
+
+
+@pytest.mark.parametrize(
+    ("training", "by"),
+    [
+        pytest.param(Training(), "compute", id="compute"),
+        pytest.param(Training(num_pointwise=12), "memory", id="memory"),
+        pytest.param(
+            Training(is_overlapped=False, reduced=1 << 28), "communication", id="communication"
+        ),
+        pytest.param(Training(load_ns=4_000_000, num_syncs=1), "host", id="host"),
+    ],
+)
+def test_the_verdict_on_a_job_names_what_it_was_made_to_wait_for(training, by):
+    summary = report_of(Scene(by, training))["summary"]
+    assert summary["bound"]["by"] == by
+    assert 0.5 < summary["bound"]["ratio"] < 1
+    assert summary["verdict"].startswith(f"{by.capitalize()}-bound: ")

@@ -17,6 +17,7 @@ from traceparse.cli.words import parse_formats, parse_steps
 __all__ = ["analyze"]
 
 
+@options.telling
 def analyze(
     paths: Annotated[
         list[str],
@@ -32,6 +33,7 @@ def analyze(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON, and nothing else.")
     ] = False,
+    full: options.Full = False,
     steps: Annotated[
         str | None, typer.Option(metavar="3-5", help="Report on these steps only.")
     ] = None,
@@ -41,17 +43,7 @@ def analyze(
     jobs: Jobs = 0,
     cache: Cache = None,
     no_cache: NoCache = False,
-    accelerator: options.Accelerator = None,
-    peak: options.Peak = None,
-    ceiling: options.Ceiling = "spec",
-    model_flop_per_step: options.ModelFlop = None,
-    params: options.Params = None,
-    tokens_per_step: options.Tokens = None,
-    recompute: options.Recompute = None,
-    model: options.Model = None,
-    convention: options.Convention = None,
-    seq: options.Seq = None,
-    price: options.Price = None,
+    told: options.Told,
     strict: Strict = False,
     quiet: Quiet = False,
     debug: Debug = False,  # noqa: ARG001 - main() looks for it
@@ -59,19 +51,6 @@ def analyze(
     """Report where the time of a job went, and how much of its peak it used, from traces."""
     formats = parse_formats(format, out=out)
     wanted = None if steps is None else parse_steps(steps)
-    told = options.Told(
-        accelerator=accelerator,
-        peak=peak,
-        ceiling=ceiling,
-        model_flop_per_step=model_flop_per_step,
-        params=params,
-        tokens_per_step=tokens_per_step,
-        recompute=recompute,
-        model=model,
-        convention=convention,
-        seq=seq,
-        price=price,
-    )
     with reading(paths, jobs=jobs, cache=cache, no_cache=no_cache) as how:
         from traceparse.engine import analyze as run_analysis
 
@@ -91,4 +70,4 @@ def analyze(
                 **asked,
             )
     with working():
-        show_report(report, as_json=as_json, quiet=quiet, out=out, formats=formats)
+        show_report(report, as_json=as_json, quiet=quiet, out=out, formats=formats, full=full)

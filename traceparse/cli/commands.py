@@ -10,8 +10,11 @@ from traceparse import __version__
 from traceparse.cli.accelerators import accelerators
 from traceparse.cli.analyze import analyze
 from traceparse.cli.capture import capture
+from traceparse.cli.check import check
+from traceparse.cli.compare import compare
 from traceparse.cli.demo import demo
 from traceparse.cli.mfu import mfu
+from traceparse.cli.overlay import overlay
 from traceparse.cli.scaling import scaling
 from traceparse.cli.schema import schema
 
@@ -49,6 +52,9 @@ app.command()(analyze)
 app.command(context_settings={"allow_interspersed_args": False})(capture)
 app.command()(demo)
 app.command()(scaling)
+app.command()(compare)
+app.command()(check)
+app.command()(overlay)
 app.command()(mfu)
 app.command()(accelerators)
 app.command()(schema)

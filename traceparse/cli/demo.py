@@ -27,6 +27,7 @@ def demo(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON and nothing else.")
     ] = False,
+    full: options.Full = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Print the result and nothing else.")
     ] = False,
@@ -40,4 +41,4 @@ def demo(
     with working():
         traces = run_demo(out, ranks=ranks)
         report = traceparse.analyze([traces], peak="measured", price=price)
-        show_report(report, as_json=as_json, quiet=quiet, out=out, formats=formats)
+        show_report(report, as_json=as_json, quiet=quiet, out=out, formats=formats, full=full)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_type_hints
 
 import typer
 
@@ -15,6 +18,7 @@ __all__ = [
     "Ceiling",
     "Convention",
     "Format",
+    "Full",
     "Model",
     "ModelFlop",
     "Params",
@@ -24,6 +28,7 @@ __all__ = [
     "Seq",
     "Tokens",
     "Told",
+    "telling",
 ]
 
 _PANEL = "What the traces do not tell"
@@ -73,6 +78,9 @@ Format: TypeAlias = Annotated[
         metavar="NAME,NAME",
         help="What --out writes: html, json, md, parquet (all of them by default), csv.",
     ),
+]
+Full: TypeAlias = Annotated[
+    bool, typer.Option("--full", help="Print all there is, not only what fits a screen.")
 ]
 
 
@@ -155,3 +163,47 @@ class Told:
         each = flop_per_token(model, convention, self.seq or model.seq)
         words = f"{convention} ({counts_of(model, convention)})"
         return float(each * self.tokens_per_step), words
+
+
+_Result = TypeVar("_Result")
+_OPTIONS: Final[Mapping[str, Any]] = {
+    "accelerator": Accelerator,
+    "peak": Peak,
+    "ceiling": Ceiling,
+    "model_flop_per_step": ModelFlop,
+    "params": Params,
+    "tokens_per_step": Tokens,
+    "recompute": Recompute,
+    "model": Model,
+    "convention": Convention,
+    "seq": Seq,
+    "price": Price,
+}
+
+
+def telling(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Give a command all of these options, in the place of its one argument ``told``."""
+    hints = get_type_hints(command, include_extras=True)
+    own = signature(command).parameters.values()
+    plain = Told()
+    options = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=getattr(plain, name), annotation=kind)
+        for name, kind in _OPTIONS.items()
+    ]
+    parameters = [
+        option
+        for one in own
+        for option in (
+            options if one.name == "told" else [one.replace(annotation=hints[one.name])]
+        )
+    ]
+
+    @wraps(command)
+    def told_all(**given: Any) -> _Result:  # noqa: ANN401 - of each command's own types
+        told = Told(**{name: given.pop(name) for name in _OPTIONS})
+        return command(told=told, **given)
+
+    wrapped: Any = told_all  # what typer reads of a command
+    wrapped.__signature__ = Signature(parameters)
+    wrapped.__annotations__ = {one.name: one.annotation for one in parameters}
+    return told_all

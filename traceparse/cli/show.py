@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from traceparse.errors import InputError
 
 if TYPE_CHECKING:
-    from traceparse.run import Report, Scaling
+    from traceparse.run import Comparison, Report, Scaling
+    from traceparse.run.check import Checked
 
-__all__ = ["show_report", "show_scaling"]
+__all__ = ["show_checked", "show_compared", "show_report", "show_scaling"]
 
 
 def show_report(
@@ -23,11 +24,12 @@ def show_report(
     quiet: bool,
     out: Path | None,
     formats: Sequence[str] | None = None,
+    full: bool = False,
 ) -> None:
     """Print a report, and save it if there is a folder for it, in all formats by default.
 
-    The report goes to standard output, as tables or as JSON; notes and the names of written
-    files go to standard error, unless quiet. JSON has the notes in it.
+    The report goes to standard output, as JSON, on one screen or in ``full``; notes and the
+    names of written files go to standard error, unless quiet. JSON has the notes in it.
     """
     saved: Sequence[Path] = []
     if out:
@@ -38,7 +40,7 @@ def show_report(
 
         sys.stdout.write(json_text.render(report))
     else:
-        _draw(report, quiet=quiet)
+        _draw(report, quiet=quiet, full=full)
     if not quiet:
         _say_written(saved)
 
@@ -63,13 +65,79 @@ def show_scaling(curve: Scaling, *, as_json: bool, quiet: bool, out: Path | None
         _say_written(saved)
 
 
+def show_compared(found: Comparison, *, as_json: bool, quiet: bool, out: Path | None) -> None:
+    """Print what changed between runs, and save it if there is a place for it.
+
+    A folder gets ``report.json`` and ``report.html``; a name that ends in ``.html`` or
+    ``.json`` is that file.
+    """
+    from traceparse.report import json_text
+
+    text = json_text.render(found)
+    saved: list[Path] = []
+    if out:
+        from traceparse.report import compare_html
+        from traceparse.run import write_whole
+
+        renders = {".html": lambda: compare_html.render(found), ".json": lambda: text}
+        is_file = out.suffix in renders
+        with _writing(out):
+            paths = [out] if is_file else [out / f"report{ending}" for ending in renders]
+            saved = [write_whole(path, renders[path.suffix]()) for path in paths]
+    if as_json:
+        sys.stdout.write(text)
+    else:
+        _draw_compared(found, quiet=quiet)
+    if not quiet:
+        _say_written(saved)
+
+
+def _draw_compared(found: Comparison, *, quiet: bool) -> None:
+    from rich.console import Console
+
+    from traceparse.report import compare_text
+
+    compare_text.render(found, Console())
+    if not quiet:
+        compare_text.render_notes(found, Console(stderr=True))
+
+
+def show_checked(checked: Checked, *, as_json: bool, quiet: bool, junit: Path | None) -> None:
+    """Print what became of conditions, and write it as JUnit XML if there is a file for it."""
+    written = []
+    if junit:
+        from traceparse.report import check_junit
+        from traceparse.run import write_whole
+
+        with _writing(junit, "--junit another file"):
+            written = [write_whole(junit, check_junit.render(checked))]
+    if as_json:
+        from traceparse.report import json_text
+
+        sys.stdout.write(json_text.render(checked))
+    else:
+        _draw_checked(checked, quiet=quiet)
+    if not quiet:
+        _say_written(written)
+
+
+def _draw_checked(checked: Checked, *, quiet: bool) -> None:
+    from rich.console import Console
+
+    from traceparse.report import check_text
+
+    check_text.render(checked, Console())
+    if not quiet:
+        check_text.render_notes(checked, Console(stderr=True))
+
+
 @contextmanager
-def _writing(out: Path) -> Iterator[None]:
+def _writing(out: Path, other: str = "--out another folder") -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise InputError(
-            f"{out}: cannot be written to ({error.strerror}); give --out another folder"
+            f"{out}: cannot be written to ({error.strerror}); give {other}"
         ) from error
 
 
@@ -88,11 +156,11 @@ def _draw_scaling(curve: Scaling, *, quiet: bool) -> None:
         scaling_text.render_notes(curve, Console(stderr=True))
 
 
-def _draw(report: Report, *, quiet: bool) -> None:
+def _draw(report: Report, *, quiet: bool, full: bool) -> None:
     from rich.console import Console
 
-    from traceparse.report import terminal
+    from traceparse.report import screen, terminal
 
-    terminal.render(report, Console())
+    (terminal if full else screen).render(report, Console())
     if not quiet:
-        terminal.render_notes(report, Console(stderr=True))
+        terminal.render_notes(report, Console(stderr=True), whole=full)

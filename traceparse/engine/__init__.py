@@ -9,17 +9,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from traceparse.engine.between import scaling
+    from traceparse.engine.between import compare, scaling
     from traceparse.engine.early import default_folder, readers_ready
     from traceparse.engine.local import Progress
-    from traceparse.engine.pipeline import analyze, read
+    from traceparse.engine.pipeline import Explored, analyze, explore, read
 
-__all__ = ["Progress", "analyze", "default_folder", "read", "readers_ready", "scaling"]
+__all__ = [
+    "Explored",
+    "Progress",
+    "analyze",
+    "compare",
+    "default_folder",
+    "explore",
+    "read",
+    "readers_ready",
+    "scaling",
+]
 
 _HOME = {
+    "Explored": "traceparse.engine.pipeline",
     "Progress": "traceparse.engine.local",
     "analyze": "traceparse.engine.pipeline",
     "default_folder": "traceparse.engine.early",
+    "compare": "traceparse.engine.between",
+    "explore": "traceparse.engine.pipeline",
     "readers_ready": "traceparse.engine.early",
     "read": "traceparse.engine.pipeline",
     "scaling": "traceparse.engine.between",

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from traceparse.engine.local import Progress
 from traceparse.engine.pipeline import REFUSED, analyze
-from traceparse.errors import InputError, Note, StrictError
+from traceparse.engine.stored import stored_in
+from traceparse.errors import InputError, Note, StrictError, UsageError
 from traceparse.ingest import path_text
-from traceparse.run import Report, Scaling, require_runs, scaling_of
+from traceparse.run import (
+    Comparison,
+    Report,
+    Scaling,
+    compare_of,
+    require_runs,
+    require_sides,
+    scaling_of,
+)
+from traceparse.run.stored_report import read_report
 
-__all__ = ["scaling"]
+__all__ = ["compare", "scaling"]
 
 # of a report's notes, those that bear on times, and on what communication was
 _WORTH_SAYING = REFUSED | {
@@ -74,6 +85,71 @@ def scaling(
         for doubt in _doubts(path, report)
     ]
     return scaling_of(paths, reports, mode, notes=doubts)
+
+
+def compare(
+    base: str | Path | Sequence[str | Path],
+    new: str | Path | Sequence[str | Path],
+    *,
+    steps: Collection[int] | None = None,
+    **reading: Any,  # noqa: ANN401 - those of analyze, each of its type
+) -> Comparison:
+    """Say what changed between two runs of a job, and whether that is more than chance.
+
+    >>> diff = traceparse.compare("base/", "new/")          # doctest: +SKIP
+    >>> diff.verdict, diff.step_ns["delta"]                 # doctest: +SKIP
+    ('slower', 1204331)
+
+    Parameters
+    ----------
+    base, new
+        The traces of a run: a file, a folder (searched downwards) or a glob; or a report of
+        them that was stored, ``report.json``. A list names several runs of the same job, each
+        in such a way: with three and more on a side, what runs differ by counts as chance.
+    steps
+        Numbers of the steps to compare, in each run; all by default.
+    **reading
+        As :func:`traceparse.analyze` has them, for each run: ``strict``, ``jobs``, ``cache``,
+        ``accelerator``, and so on.
+
+    Raises
+    ------
+    UsageError
+        A side has no run, or options contradict each other.
+    InputError
+        Nothing in a run can be analyzed, or the runs cannot be compared.
+    StrictError
+        ``strict``, and some input is incomplete or damaged.
+    """
+    sides = [[one] if isinstance(one, str | Path) else list(one) for one in (base, new)]
+    require_sides(*sides)
+    names = [[path_text(Path(run)) for run in runs] for runs in sides]
+    reports = [
+        [_report(path, run, steps, reading) for path, run in zip(paths, runs, strict=True)]
+        for paths, runs in zip(names, sides, strict=True)
+    ]
+    doubts = [
+        doubt
+        for paths, own in zip(names, reports, strict=True)
+        for path, report in zip(paths, own, strict=True)
+        for doubt in _doubts(path, report)
+    ]
+    return compare_of((names[0], names[1]), (reports[0], reports[1]), notes=doubts)
+
+
+def _report(
+    path: str, run: str | Path, steps: Collection[int] | None, reading: dict[str, Any]
+) -> Report:
+    """Analyze the traces of a run, or read the report that was stored of them."""
+    stored = stored_in(run)
+    if stored is None:
+        with _named(path):
+            return analyze(run, steps=steps, **reading)
+    if steps is not None:
+        raise UsageError(
+            f"{path}: is a stored report, whose steps are chosen; give its traces for --steps"
+        )
+    return read_report(stored)
 
 
 @contextmanager

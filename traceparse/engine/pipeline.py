@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -19,9 +20,11 @@ from traceparse.errors import (
 )
 from traceparse.ingest import RankTrace, engine, find, is_built, path_text, read_traces
 from traceparse.rank import RankDigest, digest, public_tables
-from traceparse.run import Report, Run, ask, assemble, gather
+from traceparse.run import Asked, Report, Run, ask, gather
+from traceparse.run.assemble import Assembled, assembled
+from traceparse.run.instances_table import instances_table
 
-__all__ = ["REFUSED", "analyze", "read"]
+__all__ = ["REFUSED", "Explored", "analyze", "explore", "read"]
 
 # notes that say the input was not whole: what --strict does not accept
 _NOT_WHOLE = frozenset(
@@ -144,17 +147,84 @@ def analyze(
         recompute=recompute,
         price=price,
     )
+    return explore(
+        paths,
+        asked=asked,
+        steps=steps,
+        rank=rank,
+        strict=strict,
+        jobs=jobs,
+        cache=cache,
+        progress=progress,
+        is_peak_measured=peak == "measured",
+    ).assembled.report
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """A job, analyzed, and where each digest of it is from: its file, and its place in that."""
+
+    assembled: Assembled
+    files: tuple[Path, ...]
+    sources: Mapping[int, tuple[Path, int]]
+
+    def trace(
+        self,
+        digest: RankDigest,
+        *,
+        extras: Iterable[str] = (),
+        on_bytes: Callable[[int], object] | None = None,
+    ) -> RankTrace:
+        """Read again the trace that a digest was made of; what is much of it stays on disk.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read any more, or is another one by now.
+        """
+        path, place = self.sources[id(digest)]
+        found = read_traces(
+            path,
+            rank=digest.health.rank,
+            extras=frozenset(extras),
+            on_bytes=on_bytes,
+            on_disk=True,
+        )
+        if place >= len(found) or found[place].health.events != digest.health.events:
+            raise InputError(f"{path}: the file has changed while it was read; try again")
+        return found[place]
+
+
+def explore(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    asked: Asked,
+    steps: Collection[int] | None = None,
+    rank: int | None = None,
+    strict: bool = False,
+    jobs: int = 1,
+    cache: str | Path | None = None,
+    progress: Progress | None = None,
+    is_peak_measured: bool = False,
+) -> Explored:
+    """Analyze a job, and keep what its report rests on; arguments are those of `analyze`."""
     files = _find(paths, rank)
     kept = None if cache is None else Cache(Path(cache))
     outcomes = digest_files(files, jobs=jobs, rank=rank, progress=progress, cache=kept)
     notes = [*_about_engine(), *_about_cache(kept), *_failures(files, outcomes)]
     digests = _digests(outcomes)
-    if peak == "measured":
+    if is_peak_measured:
         asked = measured(asked, digests)
-    report = assemble(digests, notes=notes, steps=steps, asked=asked)
+    found = assembled(digests, notes=notes, steps=steps, asked=asked)
     if strict:
-        _require_whole(report)
-    return report
+        _require_whole(found.report)
+    sources = {
+        id(digest): (file, place)
+        for file, outcome in zip(files, outcomes, strict=True)
+        if not isinstance(outcome, TraceparseError)
+        for place, digest in enumerate(outcome)
+    }
+    return Explored(found, tuple(files), sources)
 
 
 def read(
@@ -179,8 +249,9 @@ def read(
             traces.extend(found)
         except InputError as error:
             outcomes.append(error)
-    report = assemble(_digests(outcomes), notes=_failures(files, outcomes))
-    return gather([public_tables(trace) for trace in traces], report)
+    job = assembled(_digests(outcomes), notes=_failures(files, outcomes))
+    tables = [public_tables(trace) for trace in traces]
+    return gather([*tables, {"instances": instances_table(job.together)}], job.report)
 
 
 def _find(paths: str | Path | Sequence[str | Path], rank: int | None) -> list[Path]:

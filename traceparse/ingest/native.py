@@ -108,7 +108,7 @@ class NativeEngine:
         )
         self._num_rows = 0
         self._calls: dict[int, dict[str, str]] = {}  # arguments of collectives, by row
-        self._copied: dict[int, int] = {}  # bytes of copies, by row
+        self._copied = np.full(_CAPACITY, -1)  # bytes of copies, by row
         self._values: list[object] = []  # of the scanner's texts
         self._raws: list[object] = []  # its raw texts, as they are
         self._ways: list[Route] = []  # of its kinds
@@ -161,20 +161,19 @@ class NativeEngine:
     def _read_copies(self, text: bytes, rows: slice) -> None:
         """Read how much copies move while their text is here."""
         self._learn()
-        are_copies = np.array([way.label in COPIES for way in self._ways], np.bool_)
-        copies = rows.start + np.flatnonzero(are_copies[self._rows.kinds[rows]])
-        found = copied_bytes(
-            [text[start:end] for start, end in self._rows.args[copies].tolist()]
-        )
-        for row, num in zip(copies.tolist(), found, strict=True):
-            if num is not None:
-                self._copied[row] = num
+        kinds = self._rows.kinds[rows]
+        own = [kind for kind, way in enumerate(self._ways) if way.label in COPIES]
+        copies = rows.start + np.flatnonzero(np.isin(kinds, own))
+        if copies.size:
+            places = self._rows.args[copies].tolist()
+            found = copied_bytes([text[start:end] for start, end in places])
+            self._copied[copies] = [-1 if num is None else num for num in found]
 
     def give_back(self) -> None:
         """Forget the event that was taken last."""
         self._num_rows -= 1
-        for known in (self._calls, self._copied):
-            known.pop(self._num_rows, None)
+        self._calls.pop(self._num_rows, None)
+        self._copied[self._num_rows] = -1
 
     @property
     def last_name(self) -> str:
@@ -199,7 +198,7 @@ class NativeEngine:
             else:
                 self._add_spans(table, rows, order, categories)
         self._calls.clear()
-        self._copied.clear()
+        self._copied.fill(-1)
 
     def _make_room(self) -> None:
         store = self._collector.store
@@ -299,9 +298,8 @@ class NativeEngine:
             )
 
     def _copied_bytes(self, order: Int64s) -> pa.Array:
-        if not self._copied:
-            return pa.nulls(order.size, pa.uint64())
-        return pa.array(map(self._copied.get, order.tolist()), pa.uint64())
+        copied = self._copied[order]
+        return _numbers(copied.astype(np.uint64), copied >= 0)
 
     def _add_inputs_of_calls(self, rows: Rows, order: Int64s) -> None:
         """Add what collectives were given, of annotations: all that tells it of gloo's."""

@@ -40,11 +40,14 @@ class Account:
     """The account of every span between two of some instants, the ``cuts``.
 
     Of each set of the contract it keeps how much lies before each cut, so that memory is needed
-    for what runs at one time, not for all that ran.
+    for what runs at one time, not for all that ran. Of other ``instants`` it keeps only how
+    long anything but copies ran before.
     """
 
-    def __init__(self, cuts: Int64s) -> None:
-        self._cuts = np.unique(cuts)
+    def __init__(self, cuts: Int64s, instants: Int64s = EMPTY.starts) -> None:
+        self._cuts, self._instants = np.unique(cuts), np.unique(instants)
+        self._covered = np.zeros(self._instants.size, np.int64)
+        self._num_covered = 0  # instants that are passed
         self._before = np.zeros((len(_Sets._fields), self._cuts.size), np.int64)
         self._totals = np.zeros((len(_Sets._fields), 1), np.int64)
         self._num_passed = 0  # cuts
@@ -66,6 +69,7 @@ class Account:
         self._sweep(nothing, nothing, nothing.astype(np.int8), until_ns)
         self._before[:, self._num_passed :] = self._totals
         self._num_passed = self._cuts.size
+        self._covered[self._num_covered :] = self._worked_ns
 
     def _sweep(self, starts: Int64s, ends: Int64s, kinds: Kinds, until_ns: int) -> None:
         swept_ns = self._swept_ns or 0
@@ -100,6 +104,14 @@ class Account:
         cuts = self._cuts[passed]
         before = [covered_before(part, cuts) for part in sets]
         self._before[:, passed] = self._totals + np.array(before)
+        own = slice(self._num_covered, int(np.searchsorted(self._instants, until_ns, "right")))
+        if own.start < own.stop:
+            some = self._instants[own]
+            before_ns = covered_before(sets.compute, some) + covered_before(
+                sets.exposed_comm, some
+            )
+            self._covered[own] = self._worked_ns + before_ns
+            self._num_covered = own.stop
         self._totals[:, 0] += [length(part) for part in sets]
         self._num_passed = passed.stop
 
@@ -110,13 +122,15 @@ class Account:
             return None
         return from_spans(*map(np.concatenate, zip(EMPTY, *self._exposed, strict=True)))
 
+    @property
+    def _worked_ns(self) -> int:
+        """How long anything but copies ran, as far as all is accounted for."""
+        compute, _, _, exposed_comm, _ = self._totals[:, 0].tolist()
+        return int(compute + exposed_comm)
+
     def covered(self, instants: Int64s) -> Int64s:
-        """How long did anything but copies run before each of these instants, all cuts?"""
-        at = np.searchsorted(self._cuts, instants)
-        compute, exposed_comm = (
-            self._before[_Sets._fields.index(name)] for name in ("compute", "exposed_comm")
-        )
-        covered: Int64s = (compute + exposed_comm)[at]
+        """How long did anything but copies run before each of some of the instants?"""
+        covered: Int64s = self._covered[np.searchsorted(self._instants, instants)]
         return covered
 
     def times(self, start_ns: int, end_ns: int) -> Times:

@@ -121,7 +121,8 @@ class Attribution:
         kept = np.ones(rows.size, np.bool_)
         if not (self._on_host or self._is_complete):
             kept = (calls != NOTHING) | (flags != 0) | ~_are_inside(threads, starts, ends)
-            kept |= self._launches.are_in(threads, starts, ends)
+            rest = np.flatnonzero(~kept)
+            kept[rest] = self._launches.are_in(threads[rest], starts[rest], ends[rest])
         self._rows.add(
             int(kept.sum()),
             thread=threads[kept],

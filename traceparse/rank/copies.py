@@ -153,7 +153,7 @@ class Copies:
         return np.concatenate([np.empty(0, np.int64), *some])
 
     def works(self, accounts: Sequence[Account]) -> tuple[CopyWork, ...]:
-        """Return what was copied, most time first; accounts have the edges as cuts."""
+        """Return what was copied, most time first; accounts have the edges as instants."""
         exposed = [0] * len(self._sums)
         for events, account in zip(self._events, accounts, strict=True):
             for starts, ends, ways in events:

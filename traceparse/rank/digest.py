@@ -7,7 +7,7 @@ trace needs does not grow with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -267,9 +267,9 @@ class _Passage:
         bounds = [self._bounds.of(device) for device in range(len(self._names))]
         cuts = [_cuts(count, own) for count, own in zip(self._counts, bounds, strict=True)]
         edges = map(self._copies.edges, range(len(cuts)))
-        accounts = _accounts([*map(np.append, cuts, edges)], self.spans)
+        accounts = _accounts(map(Account, cuts, edges), self.spans)
         self.copies = self._copies.works(accounts)
-        counted = _accounts(cuts, self.tally.spans)
+        counted = _accounts(map(Account, cuts), self.tally.spans)
         calls = self._collectives.tables(self._steps)
         slowed = self._contention.finish(cuts)
         idle = self._idle.partitions(cuts)
@@ -347,9 +347,9 @@ class _Passage:
         )
 
 
-def _accounts(cuts: Sequence[Int64s], spans: Ordered) -> list[Account]:
+def _accounts(made: Iterable[Account], spans: Ordered) -> list[Account]:
     """Account for spans, device by device."""
-    accounts = [Account(own) for own in cuts]
+    accounts = list(made)
     for rows in spans.parts():
         for device, own in groups(rows["device"]):
             some = rows[own]

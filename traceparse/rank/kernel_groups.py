@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 from heapq import nlargest
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from traceparse.ingest import Kept, RankTrace
 from traceparse.intervals import Int64s
@@ -219,17 +221,17 @@ class KernelGroups:
         names = _texts(own, [group.row for group in groups], "name")
         ops = _texts(trace.kept["ops"], [group.op for group in groups], *_OP_TEXTS)
         sums: dict[_Key, tuple[int, int, int | None]] = {}
-        for group, (name,), (op, dims, types) in zip(groups, names, ops, strict=True):
-            call = Call(op or "", read_inputs(dims), read_inputs(types))
+        for group, (name,), op in zip(groups, names, ops, strict=True):
+            called = _called(*op)
             key = _Key(
-                ((op if group.row == NOTHING else name) or "")[:_LONGEST],
-                op and op[:_LONGEST],
-                None if dims is None else shapes_text(call.dims),
+                called.op or "" if group.row == NOTHING else (name or "")[:_LONGEST],
+                called.op,
+                called.shapes,
                 KINDS[group.kind],
                 group.call != NOTHING,
             )
             count, time_ns, num_bytes = sums.get(key, (0, 0, 0))
-            more = _bytes_of(group, call, signatures)
+            more = _bytes_of(group, called, signatures)
             known = None if num_bytes is None or more is None else num_bytes + more
             sums[key] = count + group.count, time_ns + group.time_ns, known
         found = [KernelWork(*key, *told) for key, told in sums.items()]
@@ -240,12 +242,29 @@ class KernelGroups:
         return (*sorted(found, key=_order), *rest)
 
 
-def _bytes_of(group: _Group, call: Call, signatures: Signatures) -> int | None:
+class _Called(NamedTuple):
+    """An operator for people, and what each run of it moves at least."""
+
+    op: str | None
+    shapes: str | None
+    least_bytes: int | None
+
+
+@lru_cache(maxsize=1 << 11)  # all ranks of a job call the same
+def _called(op: str | None, dims: str | None, types: str | None) -> _Called:
+    if op is None:
+        return _Called(None, None, None)
+    call = Call(op, read_inputs(dims), read_inputs(types))
+    shapes = None if dims is None else shapes_text(call.dims)
+    return _Called(op[:_LONGEST], shapes, input_bytes(call))
+
+
+def _bytes_of(group: _Group, called: _Called, signatures: Signatures) -> int | None:
     """Return what all runs of a group moved at least, where each has one kernel."""
     if not group.is_alone:
         return None
     counted = None if group.call == NOTHING else signatures[group.call]
-    each = counted.least_bytes if counted else input_bytes(call)
+    each = counted.least_bytes if counted else called.least_bytes
     return group.count * each if each else None
 
 
@@ -278,7 +297,8 @@ def _texts(kept: Kept, rows: Sequence[int], *columns: str) -> list[tuple[str | N
     num_none = int(np.searchsorted(wanted, 0))
     found: list[tuple[str | None, ...]] = [(None,) * len(columns)] * num_none
     for part in picked(kept, wanted[num_none:], *columns):
-        found += zip(*(part[name].to_pylist() for name in columns), strict=True)
+        texts = (part[name].cast(pa.string()).to_pylist() for name in columns)
+        found += zip(*texts, strict=True)
     return [found[at] for at in which.reshape(-1).tolist()]
 
 

@@ -253,7 +253,7 @@ class Tally:
             )
             for row, one in self._rows.items()
         )
-        return tuple(sorted(found, key=lambda one: (-one.time_ns, one.op, one.shapes)))
+        return tuple(sorted(found, key=_order))
 
     def notes(self, rank: int | None, path: str) -> Iterator[Note]:
         """Say what was not counted though others were, and what is not what it looks like."""
@@ -272,8 +272,13 @@ class Tally:
             )
 
 
+def _order(one: OperatorWork) -> tuple[int, str, str, str, bool, bool]:
+    return -one.time_ns, one.op, one.shapes, one.dtype, one.is_recompute, one.is_maybe_tf32
+
+
 def _by_reason(missed: Counter[Kind]) -> dict[str, Counter[str]]:
+    """Sum by reason and operator, in an order that does not depend on how parts were cut."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
-    for kind, num in missed.items():
+    for kind, num in sorted(missed.items(), key=lambda one: (one[0].unknown or "", one[0].op)):
         found[kind.unknown or ""][kind.op] += num
     return found

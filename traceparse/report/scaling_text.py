@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from traceparse.report.lines import as_text, natural_width, say
+from traceparse.report.lines import as_text, numbers, print_whole, say
 from traceparse.report.safe import visible
 from traceparse.run import ScaledRun, Scaling
 from traceparse.units import format_ms, format_number_of, format_ratio, ms_decimals
@@ -59,7 +59,7 @@ def render(curve: Scaling, console: Console) -> None:
         f"100% by definition",
     )
     console.print()
-    _print(console, _runs(runs, console))
+    print_whole(console, _runs(runs, console))
     say(
         console,
         f"work: FLOP that a device-step executes, of those that {curve.mode} scaling asks for",
@@ -72,7 +72,7 @@ def render(curve: Scaling, console: Console) -> None:
         lead="Lost",
         lead_style="bold",
     )
-    _print(console, _terms(runs, console))
+    print_whole(console, _terms(runs, console))
     say(
         console,
         "transfer, wait, pipeline (send and recv) and unsplit are exposed communication",
@@ -104,7 +104,7 @@ def _largest_loss(run: ScaledRun) -> str:
 
 
 def _runs(runs: Sequence[ScaledRun], console: Console) -> Table:
-    table = _table(["devices", "step ms", "speedup", "efficiency", "work"])
+    table = numbers(["devices", "step ms", "speedup", "efficiency", "work"])
     table.add_column("run", no_wrap=True, header_style="bold")
     decimals = ms_decimals(max(run.step_ns for run in runs))
     for run in runs:
@@ -117,24 +117,12 @@ def _runs(runs: Sequence[ScaledRun], console: Console) -> Table:
 
 def _terms(runs: Sequence[ScaledRun], console: Console) -> Table:
     names = list(runs[0].terms)
-    table = _table(["devices", "lost", *(_TITLES[name] for name in names)])
+    table = numbers(["devices", "lost", *(_TITLES[name] for name in names)])
     for run in runs[1:]:
         cells = [f"{run.num_devices:,}", _points(1 - run.efficiency)]
         cells += [_points(run.terms[name]) for name in names]
         table.add_row(*(as_text(console, cell) for cell in cells))
     return table
-
-
-def _table(titles: Sequence[str]) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    for title in titles:
-        table.add_column(title, justify="right", no_wrap=True, header_style="bold")
-    return table
-
-
-def _print(console: Console, table: Table) -> None:
-    table.width = natural_width(table, console)
-    console.print(table, crop=False)
 
 
 def _points(ratio: float) -> str:

@@ -78,7 +78,7 @@ def _print_findings(report: Report, console: Console) -> None:
     if not found:
         return
     console.print()
-    of_what = " what costs most first, with the share of the steps that it would win back"
+    of_what = " with the share of the steps that each would win back at most; warnings first"
     say(console, of_what, lead="What to do", lead_style="bold")
     for one in found[:_MAX_FINDINGS]:
         _print_finding(one, console)

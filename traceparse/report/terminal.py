@@ -47,11 +47,15 @@ def _print_recorded(report: Report, console: Console) -> None:
         say(console, recorded, "dim", lead="Recorded by capture:", lead_style="dim")
 
 
-def render_notes(report: Report, console: Console) -> None:
-    """Print what was repaired, skipped, assumed or not computed: a line each, if anything."""
+def render_notes(report: Report, console: Console, *, whole: bool = True) -> None:
+    """Print what was repaired, skipped, assumed or not computed: a line each, if anything.
+
+    On a terminal that is narrower, lines are cut unless ``whole``.
+    """
     for line in note_lines(report.notes):
-        say(console, line.text, lead=f"{line.code}:", lead_style="yellow")
-    _print_health(report, console)
+        lead = f"{line.code}:"
+        say(console, line.text, lead=lead, lead_style="yellow", is_cut=not whole)
+    _print_health(report, console, is_cut=not whole)
     if names := not_computed(report.notes):
         say(console, f"not computed by this version: {_briefly(names)}", "dim")
 
@@ -65,13 +69,13 @@ def _briefly(names: Sequence[str]) -> str:
     )
 
 
-def _print_health(report: Report, console: Console) -> None:
+def _print_health(report: Report, console: Console, *, is_cut: bool) -> None:
     said: dict[str | None, set[str]] = {}
     for note in report.notes:
         said.setdefault(note.file, set()).add(note.code)
     texts = [(file.path, health_text(file, said.get(file.path, ()))) for file in report.files]
     troubled = [f"{path}: {text}" for path, text in texts if text]
     for line in troubled[:_MAX_FILES]:
-        say(console, line, lead="file_health:", lead_style="yellow")
+        say(console, line, lead="file_health:", lead_style="yellow", is_cut=is_cut)
     if left := len(troubled[_MAX_FILES:]):
         say(console, f"… {format_number_of(left, 'more such file')} in report.json", "dim")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from traceparse.run.asked import Asked, ask
 from traceparse.run.assemble import assemble
+from traceparse.run.compare import Comparison, compare_of, require_sides
 from traceparse.run.report import (
     DeviceReport,
     Report,
@@ -19,6 +20,7 @@ __all__ = [
     "FORMATS",
     "MODES",
     "Asked",
+    "Comparison",
     "DeviceReport",
     "Rendered",
     "Report",
@@ -30,9 +32,11 @@ __all__ = [
     "Summary",
     "ask",
     "assemble",
+    "compare_of",
     "formats",
     "gather",
     "require_runs",
+    "require_sides",
     "scaling_of",
     "write_whole",
 ]

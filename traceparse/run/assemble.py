@@ -7,13 +7,13 @@ note.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import traceparse
 from traceparse.errors import InputError, Note
 from traceparse.rank import DeviceDigest, RankDigest
-from traceparse.run.across import across
+from traceparse.run.across import Across, across
 from traceparse.run.asked import Asked
 from traceparse.run.basis import choose
 from traceparse.run.bound import bound_of
@@ -22,13 +22,13 @@ from traceparse.run.copies import copies
 from traceparse.run.facts import facts_of, overhead_findings
 from traceparse.run.findings import View, found_in, in_order, priced
 from traceparse.run.findings.viewed import view_of
-from traceparse.run.measure import Part, measure
+from traceparse.run.measure import Measured, Part, measure
 from traceparse.run.report import Report, RunInfo
 from traceparse.run.summary import judged, summarize
 from traceparse.run.top_kernels import top_kernels
 from traceparse.units import rank_ranges
 
-__all__ = ["assemble"]
+__all__ = ["Assembled", "assemble", "assembled"]
 
 T = TypeVar("T")
 
@@ -39,6 +39,19 @@ _NOTHING_TOGETHER = Note(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A report, and what it was made of: the devices, and what they did together.
+
+    ``parts`` are in the order of the report's devices; places in ``together`` are theirs.
+    """
+
+    report: Report
+    parts: tuple[Part, ...]
+    together: Across | None
+    measured: Measured
+
+
 def assemble(
     digests: Sequence[RankDigest],
     *,
@@ -46,7 +59,18 @@ def assemble(
     steps: Collection[int] | None = None,
     asked: Asked | None = None,
 ) -> Report:
-    """Make the report of one job from the digests of its traces.
+    """Make the report of one job from the digests of its traces; see :func:`assembled`."""
+    return assembled(digests, notes=notes, steps=steps, asked=asked).report
+
+
+def assembled(
+    digests: Sequence[RankDigest],
+    *,
+    notes: Iterable[Note] = (),
+    steps: Collection[int] | None = None,
+    asked: Asked | None = None,
+) -> Assembled:
+    """Make the report of one job from the digests of its traces, and keep what it rests on.
 
     Parameters
     ----------
@@ -119,7 +143,7 @@ def assemble(
         counted_ns=measured.counted_ns,
         most_reached=measured.most_reached,
     )
-    return _judged(report, view)
+    return Assembled(_judged(report, view), tuple(parts), together, measured)
 
 
 def _judged(report: Report, view: View) -> Report:

@@ -65,9 +65,7 @@ def _shares(view: View) -> dict[By, tuple[float, float]]:
 def _kernels(view: View) -> tuple[float, float, float]:
     """Divide the time that kernels compute: in compute, in memory, and in nobody knows what."""
     every = view.ratio(view.times.compute_ns)
-    other = view.other_ratio
-    if other is None:
-        return 0.0, 0.0, every
+    other = view.other_ratio or 0.0
     sums: Counter[By | None] = Counter()
     for row in view.roofline or ():
         by: By | None = "memory" if view.is_near_bandwidth(row) else "compute"

@@ -21,7 +21,7 @@ from traceparse.run.peaks import PeakFinder, Peaks, about_ceiling, accelerator_o
 from traceparse.run.report import DeviceReport, StepReport
 from traceparse.run.roofline import rows_of
 from traceparse.run.scaling_loss import scaling_loss
-from traceparse.run.stragglers import stragglers
+from traceparse.run.stragglers import Straggler, stragglers
 from traceparse.run.tally import Split, Tally, add_up, tally_of
 from traceparse.run.unknowns import about_attribution, about_model, about_use
 from traceparse.run.utilization import Use, reference_dtype
@@ -46,7 +46,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The fields of the report that follow from work and peaks."""
+    """The fields of the report that follow from work and peaks.
+
+    ``peaks`` are those of each part; ``stragglers`` are what their findings were made of.
+    """
 
     accelerator: Mapping[str, Any] | None
     reference_dtype: str | None
@@ -64,6 +67,8 @@ class Measured:
     bands: Mapping[str, Mapping[str, Any]]
     host: Mapping[str, int] | None
     notes: tuple[Note, ...]
+    peaks: tuple[Peaks, ...]
+    stragglers: tuple[Straggler, ...]
 
 
 def measure(
@@ -111,6 +116,8 @@ def measure(
             for place in places
         ),
         notes=(*job.notes(use, about_kinds), *again.notes),
+        peaks=tuple(job.peaks),
+        stragglers=tuple(again.stragglers),
     )
 
 
@@ -189,6 +196,7 @@ class _Job:
             steps=tuple(map(self._step_report, part.steps, self._tallies[place])),
             kernels=part.device.kernels,
             utilization=use.utilization() if use.tally.num_steps else None,
+            num_steps=sum(step.times is not None for step in part.device.steps),
             host=host_of(part.steps[at] for at in steps),
         )
 
@@ -202,6 +210,8 @@ class _Job:
             **use.figures(),
             communication_ns=use.communication_ns,
             waterfall=use.waterfall(),
+            # of half nanoseconds, as medians may be
+            contention_ns=None if step.times is None else (step.twice_contention_ns + 1) // 2,
         )
 
     def cost(

@@ -45,7 +45,8 @@ class StepReport:
     """One step on one device: STEP of the contract.
 
     ``times`` is ``None`` for a step that launched nothing on the device; in ``to_dict`` its
-    fields stand beside the others, as the contract has them.
+    fields stand beside the others, as the contract has them. ``contention_ns`` (an addition)
+    is what its kernels took longer beside collectives than alone, as far as that is known.
     """
 
     step: int | None
@@ -60,6 +61,7 @@ class StepReport:
     mfu: float | None = None
     communication_ns: Mapping[str, int] | None = None
     waterfall: Sequence[Mapping[str, Any]] | None = None
+    contention_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class DeviceReport:
 
     ``utilization`` is over its steps among those of the summary (an addition to the contract),
     as is ``host`` (another): what its host did while it idled, as :attr:`Report.host`.
+    ``num_steps`` (another) counts the steps of its trace, also where only some are reported.
     """
 
     rank: int | None
@@ -77,6 +80,7 @@ class DeviceReport:
     kernels: KernelCounts
     utilization: Mapping[str, Any] | None = None
     host: Mapping[str, int] | None = None
+    num_steps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,12 @@ def test_kernels_of_no_known_operator_are_nobodys(seen):
     assert not list(memory_bound_kernels(view))
 
 
+def test_operators_of_a_host_may_be_too_small_to_do_anything(seen):
+    assert not list(
+        memory_bound_kernels(seen.view(compute=1_000, counted_ns=100, is_host=True))
+    )
+
+
 def copy(memory, exposed_ns, direction="HtoD", **fields):
     known = {"count": 3, "time_ns": 100, "bytes": 4_000_000}
     return {

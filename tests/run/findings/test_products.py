@@ -65,7 +65,7 @@ def test_advice_is_for_types_that_the_device_has(seen, view, h100):
     row = slow(seen, "fp32", flop_per_s=10e12)
     (found,) = fp32_matmuls(view(row, accelerator={**h100, "peak_flop_per_s": peaks}))
     assert found["advice"] == (
-        "torch.autocast(device_type, dtype=torch.float16) with a GradScaler"
+        "run products under torch.autocast(device_type, dtype=torch.float16) with a GradScaler"
     )
 
 

@@ -86,3 +86,9 @@ def test_settings_of_the_profiler_are_those_of_any_file(make):
     digest = make.digest(0, make.device(*steps(make, 400, 600)))
     header = replace(digest.header, settings=("with_stack",))
     assert seen(make, replace(digest, header=header)).settings == {"with_stack"}
+
+
+def test_a_job_without_devices_is_its_hosts(make):
+    assert not seen(make, make.digest(0, make.device(*steps(make, 400, 600)))).is_host
+    host = make.digest(0, make.device(*steps(make, 400, 600), device="cpu"))
+    assert seen(make, host).is_host

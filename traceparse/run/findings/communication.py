@@ -42,18 +42,19 @@ _MANY_PER_STEP: Final = 10
 
 _BY_FAMILY: Final = {
     "all_reduce": (
-        "if it reduces gradients (DDP): set bucket_cap_mb so that the first bucket goes out "
-        "early in backward and the last one is small, static_graph=True, and "
+        "if these are gradients of DDP, let the first bucket go out early in backward and keep "
+        "the last one small (bucket_cap_mb), with static_graph=True and "
         "find_unused_parameters=False"
     ),
     "shards": (
-        "FSDP: forward_prefetch=True and backward_prefetch=BACKWARD_PRE (FSDP2: "
-        "set_modules_to_forward_prefetch, set_modules_to_backward_prefetch), "
-        "limit_all_gathers=False if memory allows, and wrap each layer on its own"
+        "let FSDP gather ahead: forward_prefetch=True and backward_prefetch=BACKWARD_PRE "
+        "(FSDP2: set_modules_to_forward_prefetch, set_modules_to_backward_prefetch), "
+        "limit_all_gathers=False if memory allows, each layer wrapped on its own"
     ),
     "peers": (
-        "pipeline: start a micro-batch's receive before the one before is done "
-        "(overlap_p2p_comm, batch_isend_irecv), more micro-batches, an interleaved schedule"
+        "start a micro-batch's receive before the one before is done "
+        "(batch_isend_irecv; Megatron: overlap_p2p_comm), with more micro-batches or an "
+        "interleaved schedule"
     ),
     "other": (
         "issue it earlier, with async_op=True, and wait for it only where its result is needed"
@@ -168,8 +169,7 @@ def low_overlap(view: View) -> Iterator[Finding]:
         f"compute",
         f"of the {exposed} of the {view.unit} in which it is exposed, "
         f"{format_ratio(hideable)} is {what} that compute could hide, an upper bound; "
-        f"compute beside no collective is {format_ratio(alone)}; finding `communication_bound` "
-        f"is about the same time",
+        f"compute beside no collective is {format_ratio(alone)}{_also_bound(view)}",
         _BY_FAMILY[family],
         lost_ratio=hideable,
     )
@@ -211,14 +211,21 @@ def tiny_collectives(view: View) -> Iterator[Finding]:
         f"{format_count(round(count / steps))} collectives a step are too small for the "
         f"network's bandwidth",
         f"they are of {format_bytes(_TINY_BYTES)} or less{mean}, and exposed for "
-        f"{format_ratio(exposed)} of the {view.unit}, an upper bound of what larger ones win "
-        f"(finding `communication_bound` has the same time); most exposed is {_named(most)} of "
+        f"{format_ratio(exposed)} of the {view.unit}, an upper bound of what larger ones "
+        f"win{_also_bound(view)}; most exposed is {_named(most)} of "
         f"{format_bytes(most['message_bytes'])}",
         "put them together: flatten tensors into one buffer, all_reduce_coalesced or "
-        "_coalescing_manager, DDP with a larger bucket_cap_mb, foreach=True in "
-        "clip_grad_norm_, one all_reduce for all logged values",
+        "_coalescing_manager, DDP with a larger bucket_cap_mb, one all_reduce for all logged "
+        "values",
         lost_ratio=lost,
     )
+
+
+def _also_bound(view: View) -> str:
+    """Say that another finding is about the same time, if it is there."""
+    limit = bands()["exposed_comm_ratio"].limit("typical")
+    is_bound = view.ratio(view.times.exposed_comm_ns) >= limit
+    return "; finding `communication_bound` is about the same time" if is_bound else ""
 
 
 def _by_exposure(rows: Sequence[Row]) -> list[Row]:
@@ -230,8 +237,8 @@ def _by_exposure(rows: Sequence[Row]) -> list[Row]:
 def _named(row: Row) -> str:
     group = f" in group {row['process_group']}" if row["process_group"] is not None else ""
     ranks = row["ranks"]
-    who = f"among ranks {rank_ranges(ranks)}" if len(ranks) > 1 else "of one rank that is known"
-    return f"{row['collective']}{group} {who}"
+    who = f" among ranks {rank_ranges(ranks)}" if len(ranks) > 1 else ""
+    return f"{row['collective']}{group}{who}"
 
 
 def _family(rows: Sequence[Row]) -> str:

@@ -147,7 +147,7 @@ def pageable_copies(view: View) -> Iterator[Finding]:
         f"{view.unit}",
         f"{told}; exposed for {format_ratio(lost)} of the {view.unit}, all of which is won "
         f"back if they run beside compute",
-        "DataLoader(pin_memory=True), and tensor.to(device, non_blocking=True) a step ahead, "
-        "on a stream of its own; tensors that live long: tensor.pin_memory()",
+        "use DataLoader(pin_memory=True), and tensor.to(device, non_blocking=True) a step "
+        "ahead, on a stream of its own; tensors that live long: tensor.pin_memory()",
         lost_ratio=lost,
     )

@@ -56,7 +56,7 @@ def pipeline_imbalance(view: View) -> Iterator[Finding]:
         f"{format_ratio(waited)} of the {view.unit}, the bubble of an even pipeline included"
         + (f"; findings `straggler` claim {format_ratio(claimed)}" if claimed else ""),
         "move layers from that stage to others (embedding and loss count as layers), or more, "
-        "smaller stages a rank (interleaved schedules: Interleaved1F1B, ZBV)",
+        "smaller stages a rank (ScheduleInterleaved1F1B, ScheduleZBVZeroBubble)",
         lost_ratio=lost,
     )
 

@@ -47,8 +47,8 @@ def tf32_matmuls(view: View) -> Iterator[Finding]:
         code="tf32_matmuls",
         severity="info",
         advice=(
-            "torch.autocast(device_type, dtype=torch.bfloat16) if the loss stays as good; "
-            "gradients in bf16 need no scaler"
+            "run them under torch.autocast(device_type, dtype=torch.bfloat16) if the loss "
+            "stays as good; gradients in bf16 need no scaler"
         ),
         doubt="an upper bound",
     )
@@ -57,13 +57,16 @@ def tf32_matmuls(view: View) -> Iterator[Finding]:
 def _faster_than_fp32(view: View) -> Iterator[str]:
     if view.peak("tf32"):
         yield (
-            'torch.set_float32_matmul_precision("high") for tf32, which convolutions have by '
+            'allow tf32: torch.set_float32_matmul_precision("high"); convolutions have it by '
             "torch.backends.cudnn.allow_tf32, ROCm by HIPBLASLT_ALLOW_TF32=1"
         )
     if view.peak("bf16"):
-        yield "torch.autocast(device_type, dtype=torch.bfloat16)"
+        yield "run products under torch.autocast(device_type, dtype=torch.bfloat16)"
     elif view.peak("fp16"):
-        yield "torch.autocast(device_type, dtype=torch.float16) with a GradScaler"
+        yield (
+            "run products under torch.autocast(device_type, dtype=torch.float16) with a "
+            "GradScaler"
+        )
 
 
 def _slow_type(
@@ -99,8 +102,8 @@ def _slow_type(
         f"the device does {format_flop_per_s(own_peak)} in {dtype} and "
         f"{format_flop_per_s(known[best])} in {best}; most is "
         f"{largest['op'][:_SHORT]} {largest['shapes'][:_SHORT]} at "
-        f"{format_flop_per_s(largest['flop_per_s'])}; {doubt}; findings on their shapes are "
-        f"about the same time",
+        f"{format_flop_per_s(largest['flop_per_s'])}; {doubt}; findings on their shapes, "
+        f"if any, are about the same time",
         advice,
         lost_ratio=lost,
     )
@@ -145,7 +148,7 @@ def recompute_cost(view: View) -> Iterator[Finding]:
                 "attention, repeat the rest and win all of this back, for more memory",
             ]
         ),
-        "selective checkpoints: torch.utils.checkpoint.checkpoint with context_fn="
+        "use selective checkpoints: torch.utils.checkpoint.checkpoint with context_fn="
         "create_selective_checkpoint_contexts that saves aten.mm and attention, every second "
         "layer only, or torch._functorch.config.activation_memory_budget with "
         "torch.compile; none at all where memory allows",

@@ -19,15 +19,15 @@ _SERIOUS: Final = 0.15
 _FASTER: Final = {"fp32": ("tf32", "bf16", "fp16"), "tf32": ("bf16", "fp16")}
 
 _ADVICE: Final = (
-    (("conv",), "convolutions: channels_last, torch.backends.cudnn.benchmark=True"),
+    (("conv",), "run convolutions in channels_last, with torch.backends.cudnn.benchmark=True"),
     (
         ("attention", "flash"),
-        "attention: another kernel (torch.nn.attention.sdpa_kernel), heads of 64 or 128, more "
-        "heads or batch at once",
+        "try another kernel of attention (torch.nn.attention.sdpa_kernel), heads of 64 or 128, "
+        "more heads or batch at once",
     ),
     (
         ("mm", "linear"),
-        'products: torch.compile(mode="max-autotune"), a newer cuBLAS or hipBLASLt',
+        'try torch.compile(mode="max-autotune") for products, or a newer cuBLAS or hipBLASLt',
     ),
 )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import ceil, prod
+from math import prod
 from typing import Final
 
 __all__ = ["TILES", "Product", "Tiled", "best_tiled", "product_of"]
@@ -73,9 +73,9 @@ def best_tiled(product: Product, num_sms: int) -> Tiled:
 
 
 def _tiled(product: Product, tile: tuple[int, int], num_sms: int) -> Tiled:
-    rows, columns = ceil(product.m / tile[0]), ceil(product.n / tile[1])
+    rows, columns = _over(product.m, tile[0]), _over(product.n, tile[1])
     num_tiles = rows * columns * product.batch
-    num_waves = ceil(num_tiles / num_sms)
+    num_waves = _over(num_tiles, num_sms)
     return Tiled(
         tile=tile,
         num_tiles=num_tiles,
@@ -83,6 +83,11 @@ def _tiled(product: Product, tile: tuple[int, int], num_sms: int) -> Tiled:
         tile_ratio=product.m * product.n / (rows * tile[0] * columns * tile[1]),
         wave_ratio=num_tiles / (num_waves * num_sms),
     )
+
+
+def _over(size: int, part: int) -> int:
+    """Divide and round up, exactly."""
+    return -(-size // part)
 
 
 def product_of(op: str, shapes: str) -> Product | None:

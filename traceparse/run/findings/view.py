@@ -46,7 +46,7 @@ class View:
     device), ``kernels`` (sums over devices) and all rows. ``num_sms`` is that of the devices,
     if they are alike, and ``most_reached`` the share of their peak that products were ever
     measured at; ``stragglers`` are the findings on them; ``settings`` what the profiler
-    recorded besides.
+    recorded besides; ``is_host`` says that there is no device, and hosts compute.
     """
 
     times: Times
@@ -73,6 +73,7 @@ class View:
     num_sms: int | None = None
     most_reached: float | None = None
     settings: frozenset[str] = frozenset()
+    is_host: bool = False
 
     # -- shares of the device-steps
 
@@ -121,9 +122,10 @@ class View:
     def other_ratio(self) -> float | None:
         """Which share kernels take of operators that are known, not counted, and no products.
 
-        So what they do is to move data.
+        So what they do is to move data; on a host they may as well be too small to do anything,
+        and nobody knows.
         """
-        if self.counted_ns is None:
+        if self.counted_ns is None or self.is_host:
             return None
         unknown_ns = self.unattributed_ns + self.uncounted_products_ns
         return self.ratio(max(self.times.compute_ns - self.counted_ns - unknown_ns, 0.0))

@@ -9,6 +9,7 @@ from fractions import Fraction
 from traceparse.rank import KernelCounts, RankDigest
 from traceparse.run.basis import Basis
 from traceparse.run.findings.view import View
+from traceparse.run.peaks import CPU
 from traceparse.run.report import DeviceReport, Report
 from traceparse.work import accelerators, read_device
 
@@ -60,6 +61,7 @@ def view_of(
         accelerator=report.run.accelerator,
         num_sms=_num_sms(report, digests),
         most_reached=most_reached,
+        is_host=all(device.device == CPU for device in report.devices),
         settings=frozenset(name for digest in digests for name in digest.header.settings),
     )
 
