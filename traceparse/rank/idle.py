@@ -40,7 +40,7 @@ from traceparse.intervals import (
 from traceparse.ordered import Ordered
 from traceparse.rank.classify import COPY
 from traceparse.rank.link import UNLINKED, Linked
-from traceparse.rank.rows import groups, rows_where
+from traceparse.rank.rows import groups, picked, rows_where
 from traceparse.rank.threads import Threads
 from traceparse.rank.times import IdleTimes
 
@@ -61,7 +61,7 @@ _LOADS = (
     r"^enumerate\(|DataLoader\w*\.__next__|_dataloader_next$|\.(?:train|val|test|predict)_next$"
     r"|(?i:\bdata[ _-]?load(?:er|ing)?\b|\b(?:get|next|load|fetch)[ _-](?:\w+[ _-])?batch\b)"
 )
-_CALL_COLUMNS = ("name", "start_ns", "end_ns", "pid", "tid")
+_SPAN_COLUMNS = ("start_ns", "end_ns", "pid", "tid")
 
 
 class _Spans(NamedTuple):
@@ -100,31 +100,40 @@ class Idle:
 
     def add_calls(self, launches: Kept) -> None:
         """Add all calls of the runtime or driver, once."""
-        syncs, copies = (self._spans(launches, are) for are in (are_syncs, _are_copies))
-        joined = _joined([syncs, copies])
-        order = np.argsort(joined.starts, kind="stable")
-        self._calls = joined.of(order)
-        self._are_syncs = order < syncs.starts.size
+        calls, are_first = self._spans(launches, are_syncs, _are_copies)
+        order = np.argsort(calls.starts, kind="stable")
+        self._calls, self._are_syncs = calls.of(order), are_first[order]
         self._next_ns = np.full(order.size, _NEVER)
 
     def add_loads(self, spans: Kept) -> None:
         """Add what of annotations or operators fetches data."""
-        self._loads = _joined([self._loads, self._spans(spans, _are_loads)])
+        self._loads = _joined([self._loads, self._spans(spans, _are_loads)[0]])
 
-    def _spans(self, spans: Kept, are_wanted: Callable[[pa.Array], pa.Array]) -> _Spans:
-        found = [_NO_SPANS]
-        num = 0
-        for part in spans.parts(*_CALL_COLUMNS):
-            rows = np.flatnonzero(rows_where(part, "name", are_wanted))
-            num += rows.size
+    def _spans(
+        self, spans: Kept, *are_wanted: Callable[[pa.Array], pa.Array]
+    ) -> tuple[_Spans, npt.NDArray[np.bool_]]:
+        """Return spans whose name is wanted in any way, and which are so in the first way.
+
+        Most of a file is not: of that nothing but names is looked at.
+        """
+        rows, are_first = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
+        done = num = 0
+        for part in spans.parts("name"):
+            ways = [rows_where(part, "name", are) for are in are_wanted]
+            own = np.flatnonzero(np.logical_or.reduce(ways))
+            num += own.size
             if num > MOST_GAPS:
                 self.are_too_many = True
-                return _NO_SPANS
-            if rows.size:
-                own = part.take(pa.array(rows))
-                starts, ends = (own[name].to_numpy() for name in ("start_ns", "end_ns"))
-                found.append(_Spans(starts, ends, self._threads.of(own)))
-        return _joined(found)
+                return _NO_SPANS, are_first[0]
+            rows.append(done + own)
+            are_first.append(ways[0][own])
+            done += part.num_rows
+        found = [_NO_SPANS]
+        if num:
+            for part in picked(spans, np.concatenate(rows), *_SPAN_COLUMNS):
+                starts, ends = (part[name].to_numpy() for name in ("start_ns", "end_ns"))
+                found.append(_Spans(starts, ends, self._threads.of(part)))
+        return _joined(found), np.concatenate(are_first)
 
     def add_work(self, spans: Ordered) -> None:
         """Add all work, once: rows by start, with ``end`` and ``device``."""

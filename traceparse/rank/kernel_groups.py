@@ -255,7 +255,7 @@ def _called(op: str | None, dims: str | None, types: str | None) -> _Called:
     if op is None:
         return _Called(None, None, None)
     call = Call(op, read_inputs(dims), read_inputs(types))
-    shapes = None if dims is None else shapes_text(call.dims)
+    shapes = shapes_text(call.dims) or None  # none is recorded, or it was given no tensor
     return _Called(op[:_LONGEST], shapes, input_bytes(call))
 
 
