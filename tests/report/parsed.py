@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from html.parser import HTMLParser
 
 VOID = {"meta", "input"}  # of those the page has; what closes itself is another event
@@ -82,3 +85,31 @@ def bars(page: Parsed) -> list[tuple[str, list[tuple[str, float, float]]]]:
             x, width = (float((attrs[name] or "").rstrip("%")) for name in ("x", "width"))
             found[-1][1].append((attrs["class"] or "", x, width))
     return found
+
+
+def digests(tag: str, text: str) -> list[str]:
+    """The hashes of all that a page lets the browser run or apply."""
+    contents = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+    return [
+        f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'"
+        for one in contents
+    ]
+
+
+def policy_of(text: str) -> str:
+    """The content security policy of a page."""
+    (policy,) = [
+        attrs["content"]
+        for tag, attrs in Parsed(text).elements
+        if attrs.get("http-equiv") == "Content-Security-Policy"
+    ]
+    return policy or ""
+
+
+def has_own_scripts_only(text: str) -> bool:
+    """Is every script of a page one that its policy allows, or data that nothing runs?"""
+    scripts = [attrs for tag, attrs in Parsed(text).elements if tag == "script"]
+    data = [attrs for attrs in scripts if attrs.get("type") == "application/json"]
+    allowed = digests("script", text)
+    known = f"script-src {' '.join(allowed)}; style-src" in policy_of(text)
+    return known and len(scripts) == len(data) + len(allowed)

@@ -12,6 +12,8 @@ from traceparse.report.choose import (
     steps_in_order,
 )
 
+MS = 1_000_000
+
 
 def test_all_devices_where_they_fit(make):
     devices = make.fleet(8).devices
@@ -70,17 +72,21 @@ def test_devices_that_fit_are_all_picked_for_no_reason(make):
 
 
 def test_else_those_that_are_named_quantiles_and_outliers(make):
-    # GIVEN exposed comm that grows with the rank, and two ranks that idle: by much, by more
+    # GIVEN exposed comm that grows with the rank, and three ranks that idle, each more
     devices = list(make.fleet(101).devices)
-    devices[40] = replace(devices[40], window=make.times(compute=45, comm=5, idle=50))
-    devices[60] = replace(devices[60], window=make.times(compute=1, idle=99))
+    idlers = {40: 400 * MS, 60: 900 * MS, 70: 61 * MS}
+    for rank, idle in idlers.items():
+        busy = {"compute": 2_100 * MS, "comm": 3 * (50 + rank) * MS}
+        devices[rank] = replace(devices[rank], window=make.times(**busy, idle=idle))
     picked = {one.place: one.why for one in pick_devices(devices, 32, named=[7])}
     assert picked[7] == "named by a finding"
-    assert picked[60].startswith("least compute")
-    assert picked[100].startswith("most exposed comm")
-    assert picked[0].startswith("most compute")
-    # AND the other idler is no quantile of anything, but far from all others
-    assert picked[40].startswith("outlier: ")
+    assert picked[0] == "least span, least compute"
+    assert picked[25] == "first quartile of span, first quartile of compute"
+    assert picked[60] == "most span, most idle"
+    assert picked[100] == "most compute, most exposed comm"
+    # AND one idler is no quantile of anything, but far from all others; the last is not far
+    assert picked[40] == "outlier: idle"
+    assert 70 not in picked
     assert list(picked) == sorted(picked)
 
 

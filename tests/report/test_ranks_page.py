@@ -86,7 +86,7 @@ def test_a_large_run_is_summarized_and_the_page_says_how(make):
     assert any(name.startswith("rank 50 slow compute named by a finding") for name in ranks)
     assert 8 <= len(ranks) <= 32
     assert f"{len(ranks)} of 100 devices stand for all" in page.text
-    assert f"{100 - len(ranks)} more devices have no section here" in page.text
+    assert f"report.json has {100 - len(ranks)} more devices." in page.text
     anchors = [name for name in page.attributes("id") if name.startswith("rank-")]
     assert len(anchors) == len(ranks)
     # the map of all ranks is a chart; the static picture below is not drawn twice
@@ -106,6 +106,14 @@ def test_the_spread_of_ranks_names_who_is_where(make):
         *("372.0", "rank 74", "447.0", "rank 99"),
     ]
     assert rows["compute"][-2:] == ["2,700.0", "rank 50"]
+    # and they have sections: of each part but the copies, which say least
+    named = {
+        rank
+        for name in ("span", "compute", "exposed comm", "idle")
+        for rank in rows[name][1::2]
+    }
+    shown = {row[0] for row in page.body("windows")}
+    assert named <= shown
     assert "spread" not in Parsed(html.render(make.fleet(8))).tables
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "choose_devices",
     "largest_span",
     "pick_devices",
+    "places_by",
     "quantile_indices",
     "steps_in_order",
 ]
@@ -21,7 +22,8 @@ __all__ = [
 # what pick_devices picks by
 _QUANTILES = ("least", "first quartile of", "median", "third quartile of", "most")
 _FENCE = 1.5  # interquartile ranges beyond the quartiles: Tukey's
-_SAMPLED = tuple(part for part in PARTS if part.key != "exposed_copy")
+_LEAST_OUTLIER = 0.01  # of its window; less is not worth a row
+_SAMPLED = {"span": "span"} | {p.key: p.name for p in PARTS if p.key != "exposed_copy"}
 
 
 class StepRow(NamedTuple):
@@ -84,8 +86,8 @@ def pick_devices(
 ) -> list[Picked]:
     """Pick the devices to show: all, or those that stand for the others and those that do not.
 
-    Where not all fit: the named ranks, then least, quartiles and most of compute, exposed comm
-    and idle (shares of the window), then outliers, the farthest first; in their order.
+    Where not all fit: the named ranks, then least, quartiles and most of the window, and of its
+    compute, exposed comm and idle, then outliers, the farthest first; in their order.
     """
     if len(devices) <= limit:
         return [Picked(index, device, "") for index, device in enumerate(devices)]
@@ -108,31 +110,35 @@ def _named(
 
 
 def _quantiles(devices: Sequence[DeviceReport]) -> Iterator[tuple[int, str]]:
-    for part in _SAMPLED:
-        ordered = _ordered_by(devices, part)
+    for key, name in _SAMPLED.items():
+        ordered = places_by(devices, key)
         for word, place in zip(_QUANTILES, quantile_indices(len(ordered)), strict=True):
-            yield ordered[place][1], f"{word} {part.name}"
+            yield ordered[place], f"{word} {name}"
 
 
 def _outliers(devices: Sequence[DeviceReport]) -> Iterator[tuple[float, int, str]]:
-    for part in _SAMPLED:
-        yield from _beyond_fences(_ordered_by(devices, part), part)
-
-
-def _ordered_by(devices: Sequence[DeviceReport], part: Part) -> list[tuple[float, int]]:
-    return sorted((_share(device, part), index) for index, device in enumerate(devices))
-
-
-def _beyond_fences(
-    ordered: Sequence[tuple[float, int]], part: Part
-) -> Iterator[tuple[float, int, str]]:
     """Yield how many interquartile ranges beyond its quartile an outlier is, and whose."""
-    _, low, _, high, _ = (ordered[place][0] for place in quantile_indices(len(ordered)))
-    width = high - low
-    for share, index in ordered:
-        beyond = max(low - share, share - high)
-        if width > 0 and beyond > _FENCE * width:
-            yield beyond / width, index, f"outlier: {part.name}"
+    for key, name in _SAMPLED.items():
+        ordered = places_by(devices, key)
+        times = [_window_ns(devices[place], key) for place in ordered]
+        _, low, _, high, _ = (times[place] for place in quantile_indices(len(times)))
+        for place, ns in zip(ordered, times, strict=True):
+            beyond = max(low - ns, ns - high)
+            matters = beyond > _LEAST_OUTLIER * devices[place].window.span_ns
+            if matters and beyond > _FENCE * (high - low):
+                yield beyond / max(high - low, 1), place, f"outlier: {name}"
+
+
+def places_by(devices: Sequence[DeviceReport], key: str) -> list[int]:
+    """Return the places of devices, those with the least of a part of the window first."""
+    return sorted(
+        range(len(devices)), key=lambda place: (_window_ns(devices[place], key), place)
+    )
+
+
+def _window_ns(device: DeviceReport, key: str) -> int:
+    value: int = getattr(device.window, f"{key}_ns")
+    return value
 
 
 def _share(device: DeviceReport, part: Part) -> float:

@@ -64,7 +64,6 @@ class Page:
     spread: Table | None
     windows: Table
     ranks: Sequence[RankSection]
-    ranks_left: int
     notes: Sequence[NoteLine]
     not_computed: Sequence[str]
     files: Table
@@ -134,7 +133,6 @@ def page_of(report: Report) -> Page:
         spread=spread_table(report, scale),
         windows=window_table(report, picked, scale),
         ranks=rank_sections(report, picked),
-        ranks_left=len(report.devices) - len(picked),
         notes=note_lines(report.notes),
         not_computed=not_computed(report.notes),
         files=file_table(report.files),

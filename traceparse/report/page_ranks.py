@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from traceparse.report.across import communication_of, last_in
 from traceparse.report.bars import Bar, Scale
 from traceparse.report.cells import Cell, Column, Table, Words, count, ms, percent, ratio, tera
-from traceparse.report.choose import Picked, quantile_indices
+from traceparse.report.choose import Picked, places_by, quantile_indices
 from traceparse.report.named import Flag, stragglers_of
 from traceparse.report.notes import NoteLine, note_lines
 from traceparse.report.page_files import FileRow, file_row
@@ -100,10 +100,7 @@ def spread_table(report: Report, scale: Scale) -> Table | None:
     rows = []
     for key, name in (("span", "span"), *((part.key, part.name) for part in PARTS)):
         field = f"{key}_ns"
-        ordered = sorted(
-            range(len(devices)),
-            key=lambda index: (getattr(devices[index].window, field), index),
-        )
+        ordered = places_by(devices, key)
         cells: list[Cell | Words] = [Words(name)]
         for place in quantile_indices(len(ordered)):
             index = ordered[place]

@@ -268,8 +268,9 @@ def _merged(
     if len(picked) < len(report.devices):
         yield (
             f"{len(picked)} of {format_number_of(len(report.devices), 'device')} stand for "
-            "all: those that findings name, the least, the quartiles and the most of compute, "
-            "exposed comm and idle, and outliers (1.5 interquartile ranges beyond quartiles)"
+            "all: those that findings name, the least, the quartiles and the most of the "
+            "window and of its compute, exposed comm and idle, and outliers (1.5 interquartile "
+            "ranges beyond quartiles)"
         )
     if len(columns) < len(numbers):
         yield (
