@@ -18,7 +18,7 @@ pip() { "$folder/bin/python" -m pip --disable-pip-version-check install --quiet 
 
 pip --upgrade 'pip>=25.1'  # the first one that knows dependency groups
 case $purpose in
-    dev) pip --constraint constraints-dev.txt --group dev --editable '.[capture,report,hta]' ;;
+    dev) pip --constraint constraints-dev.txt --group dev --editable '.[capture,report,hta,sql,dask]' ;;
     bench)
         pip --constraint constraints-dev.txt --editable '.[hta]' orjson
         pip --constraint constraints-dev.txt torch-tb-profiler ||
