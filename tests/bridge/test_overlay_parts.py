@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceparse.bridge.overlay_counters import Done, bins_of, shared_out
-from traceparse.bridge.overlay_job import by_value, groups
-from traceparse.bridge.overlay_lanes import lanes, outside_in
-from traceparse.bridge.overlay_lines import Event, encoded, in_us, timed
-from traceparse.bridge.overlay_partition import PARTS, Sets, partition
-from traceparse.bridge.overlay_plan import (
+from traceparse.bridge.overlay.counters import Done, bins_of, shared_out
+from traceparse.bridge.overlay.job import by_value, groups
+from traceparse.bridge.overlay.lanes import lanes, outside_in
+from traceparse.bridge.overlay.lines import Event, encoded, in_us, timed
+from traceparse.bridge.overlay.partition import PARTS, Sets, partition
+from traceparse.bridge.overlay.plan import (
     FINDINGS,
     LAUNCHES,
     OPERATORS,
@@ -26,8 +26,8 @@ from traceparse.bridge.overlay_plan import (
     host_layer,
     tracks_layer,
 )
-from traceparse.bridge.overlay_rows import Ids, decoded
-from traceparse.bridge.overlay_steps import Marked, StepPlaces, Window
+from traceparse.bridge.overlay.rows import Ids, decoded
+from traceparse.bridge.overlay.steps import Marked, StepPlaces, Window
 from traceparse.intervals import EMPTY, from_spans
 from traceparse.rank import Times
 

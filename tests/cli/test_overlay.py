@@ -102,7 +102,7 @@ def test_what_was_there_stays_if_writing_fails(overlay, traces, tmp_path, monkey
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("traceparse.bridge.overlay_file.timed", full)
+    monkeypatch.setattr("traceparse.bridge.overlay.file.timed", full)
     status, _, said = overlay(traces, "-o", out)
     assert (status, said) == (
         1,

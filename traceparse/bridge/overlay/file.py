@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 import msgspec
 from isal import igzip
 
-from traceparse.bridge.overlay_lines import timed
-from traceparse.bridge.overlay_plan import Entry, Plan
+from traceparse.bridge.overlay.lines import timed
+from traceparse.bridge.overlay.plan import Entry, Plan
 from traceparse.errors import InputError
 from traceparse.whole import whole
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from traceparse.bridge.overlay_lines import Event, Names, Track
-from traceparse.bridge.overlay_plan import NAMES, Plan
-from traceparse.bridge.overlay_steps import Marked, StepPlaces, Window
+from traceparse.bridge.overlay.lines import Event, Names, Track
+from traceparse.bridge.overlay.plan import NAMES, Plan
+from traceparse.bridge.overlay.steps import Marked, StepPlaces, Window
 from traceparse.intervals import Int64s
 from traceparse.run import DeviceReport
 from traceparse.run.assemble import Assembled

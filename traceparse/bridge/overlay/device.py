@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from traceparse.bridge.overlay_job import MERGED, Device, Job, by_value, groups
-from traceparse.bridge.overlay_lanes import lanes, outside_in
-from traceparse.bridge.overlay_lines import Event, Track, at_once, span
-from traceparse.bridge.overlay_plan import DETAILS_NS, tracks_layer
-from traceparse.bridge.overlay_rows import Ids, Rows, by_row
-from traceparse.bridge.overlay_steps import Window
+from traceparse.bridge.overlay.job import MERGED, Device, Job, by_value, groups
+from traceparse.bridge.overlay.lanes import lanes, outside_in
+from traceparse.bridge.overlay.lines import Event, Track, at_once, span
+from traceparse.bridge.overlay.plan import DETAILS_NS, tracks_layer
+from traceparse.bridge.overlay.rows import Ids, Rows, by_row
+from traceparse.bridge.overlay.steps import Window
 from traceparse.intervals import Int64s
 
 __all__ = ["Events", "draw_events"]

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from traceparse.bridge.overlay_collectives import draw_collectives
-from traceparse.bridge.overlay_device import draw_events
-from traceparse.bridge.overlay_file import header
-from traceparse.bridge.overlay_findings import draw_findings
-from traceparse.bridge.overlay_header import fields
-from traceparse.bridge.overlay_host import draw_host, draw_launches
-from traceparse.bridge.overlay_job import Device, Drawn, Job
-from traceparse.bridge.overlay_lines import Names
-from traceparse.bridge.overlay_partition import sets_of
-from traceparse.bridge.overlay_plan import COUNTERS, PYTHON, Plan, choices, host_layer
-from traceparse.bridge.overlay_rates import draw_counters
-from traceparse.bridge.overlay_rows import Ids, Rows
-from traceparse.bridge.overlay_steps import Marked, StepPlaces
-from traceparse.bridge.overlay_time import draw_partition, draw_steps
+from traceparse.bridge.overlay.collectives import draw_collectives
+from traceparse.bridge.overlay.device import draw_events
+from traceparse.bridge.overlay.file import header
+from traceparse.bridge.overlay.findings import draw_findings
+from traceparse.bridge.overlay.header import fields
+from traceparse.bridge.overlay.host import draw_host, draw_launches
+from traceparse.bridge.overlay.job import Device, Drawn, Job
+from traceparse.bridge.overlay.lines import Names
+from traceparse.bridge.overlay.partition import sets_of
+from traceparse.bridge.overlay.plan import COUNTERS, PYTHON, Plan, choices, host_layer
+from traceparse.bridge.overlay.rates import draw_counters
+from traceparse.bridge.overlay.rows import Ids, Rows
+from traceparse.bridge.overlay.steps import Marked, StepPlaces
+from traceparse.bridge.overlay.time import draw_partition, draw_steps
 from traceparse.engine import Explored, Progress
 from traceparse.errors import InputError
 from traceparse.ingest import FRAME

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from traceparse.bridge.overlay_job import Device, Job, known
-from traceparse.bridge.overlay_lanes import lanes, outside_in
-from traceparse.bridge.overlay_lines import OWN, Event, Track, span
-from traceparse.bridge.overlay_plan import COLLECTIVES
-from traceparse.bridge.overlay_steps import Window
+from traceparse.bridge.overlay.job import Device, Job, known
+from traceparse.bridge.overlay.lanes import lanes, outside_in
+from traceparse.bridge.overlay.lines import OWN, Event, Track, span
+from traceparse.bridge.overlay.plan import COLLECTIVES
+from traceparse.bridge.overlay.steps import Window
 from traceparse.intervals import Int64s
 from traceparse.run.across import PEERS, Across
 from traceparse.run.gathered import NOTHING

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from traceparse.bridge.overlay_job import Device, Job, known
-from traceparse.bridge.overlay_lines import instant
-from traceparse.bridge.overlay_plan import COLLECTIVES, FINDINGS
-from traceparse.bridge.overlay_steps import Window
+from traceparse.bridge.overlay.job import Device, Job, known
+from traceparse.bridge.overlay.lines import instant
+from traceparse.bridge.overlay.plan import COLLECTIVES, FINDINGS
+from traceparse.bridge.overlay.steps import Window
 from traceparse.intervals import Int64s
 from traceparse.run.across import Across
 from traceparse.run.stragglers import Straggler

@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from traceparse.bridge.overlay_device import Events
-from traceparse.bridge.overlay_job import Device, Drawn, Job, by_value
-from traceparse.bridge.overlay_lanes import lanes, outside_in
-from traceparse.bridge.overlay_lines import Event, Track, at_once, span
-from traceparse.bridge.overlay_plan import FLOWS, LAUNCHES, OPERATORS, PYTHON, host_layer
-from traceparse.bridge.overlay_rows import Ids, Rows, by_row
-from traceparse.bridge.overlay_steps import Marked, Window
+from traceparse.bridge.overlay.device import Events
+from traceparse.bridge.overlay.job import Device, Drawn, Job, by_value
+from traceparse.bridge.overlay.lanes import lanes, outside_in
+from traceparse.bridge.overlay.lines import Event, Track, at_once, span
+from traceparse.bridge.overlay.plan import FLOWS, LAUNCHES, OPERATORS, PYTHON, host_layer
+from traceparse.bridge.overlay.rows import Ids, Rows, by_row
+from traceparse.bridge.overlay.steps import Marked, Window
 from traceparse.ingest import RankTrace
 from traceparse.intervals import Int64s
 from traceparse.rank.steps import markers

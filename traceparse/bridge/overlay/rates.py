@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceparse.bridge.overlay_counters import Done, bins_of, samples
-from traceparse.bridge.overlay_job import Device, Job
-from traceparse.bridge.overlay_lines import Event
-from traceparse.bridge.overlay_partition import Sets
-from traceparse.bridge.overlay_plan import COUNTERS
-from traceparse.bridge.overlay_rows import Rows
+from traceparse.bridge.overlay.counters import Done, bins_of, samples
+from traceparse.bridge.overlay.job import Device, Job
+from traceparse.bridge.overlay.lines import Event
+from traceparse.bridge.overlay.partition import Sets
+from traceparse.bridge.overlay.plan import COUNTERS
+from traceparse.bridge.overlay.rows import Rows
 
 __all__ = ["draw_counters"]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from traceparse.bridge.overlay_drawing import Drawing
-from traceparse.bridge.overlay_file import base_of, write
-from traceparse.bridge.overlay_header import doubts, fields, left_out
+from traceparse.bridge.overlay.drawing import Drawing
+from traceparse.bridge.overlay.file import base_of, write
+from traceparse.bridge.overlay.header import doubts, fields, left_out
 from traceparse.engine import Explored, Progress, explore
 from traceparse.errors import InputError, UsageError
 from traceparse.run import ask

@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from traceparse.bridge.overlay_lines import MOST_AROUND, Event, encoded
-from traceparse.bridge.overlay_steps import StepPlaces, Window
+from traceparse.bridge.overlay.lines import MOST_AROUND, Event, encoded
+from traceparse.bridge.overlay.steps import StepPlaces, Window
 from traceparse.intervals import Int64s
 from traceparse.spill import Place, Spill
 

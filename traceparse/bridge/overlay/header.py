@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import traceparse
-from traceparse.bridge.overlay_job import Job
-from traceparse.bridge.overlay_plan import DETAILS_NS
+from traceparse.bridge.overlay.job import Job
+from traceparse.bridge.overlay.plan import DETAILS_NS
 from traceparse.units import rank_ranges
 
 __all__ = ["doubts", "fields", "left_out"]

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from traceparse.bridge.overlay_job import MERGED, Device, Job, groups, known
-from traceparse.bridge.overlay_lines import OWN, span
-from traceparse.bridge.overlay_partition import PARTS, Sets, Slices, partition
-from traceparse.bridge.overlay_plan import DETAILS_NS, tracks_layer
+from traceparse.bridge.overlay.job import MERGED, Device, Job, groups, known
+from traceparse.bridge.overlay.lines import OWN, span
+from traceparse.bridge.overlay.partition import PARTS, Sets, Slices, partition
+from traceparse.bridge.overlay.plan import DETAILS_NS, tracks_layer
 
 __all__ = ["draw_partition", "draw_steps"]
 
