@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -101,11 +102,12 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep HTA from telling what it does, which it does of each file and each event."""
-    logger = logging.getLogger("hta")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
+    """Keep HTA from telling what it does: it logs each file, and pandas warns of its ways."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
-        logger.setLevel(level)
+        logging.disable(before)
