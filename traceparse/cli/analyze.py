@@ -57,6 +57,10 @@ def analyze(
     with reading(paths, jobs=jobs, cache=cache, no_cache=no_cache) as how:
         from traceparse.engine import analyze as run_analysis
 
+        if hta:
+            from traceparse.bridge.hta import installed
+
+            installed()  # before minutes are spent
         if not as_json:
             import traceparse.report.terminal  # noqa: F401 - while others start to read
 

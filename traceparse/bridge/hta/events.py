@@ -183,8 +183,9 @@ def _decoder(
     fields = [(f"a{place}", Any, argument.default) for place, argument in enumerate(arguments)]
     names = {f"a{place}": argument.raw_name for place, argument in enumerate(arguments)}
     kind = msgspec.defstruct("Arguments", fields, rename=names, gc=False)
-    decoder = msgspec.json.Decoder(list[kind | None])  # type: ignore[valid-type]
-    none = msgspec.structs.astuple(kind())
+    decoder: Any = msgspec.json.Decoder(list[kind | None])  # type: ignore[valid-type]
+    empty = kind()
+    none = msgspec.structs.astuple(empty)
     one = msgspec.json.Decoder(kind)
 
     def odd(text: bytes) -> tuple[Any, ...]:
@@ -198,6 +199,6 @@ def _decoder(
             found = decoder.decode(b"[" + b",".join(texts) + b"]")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return [odd(bytes(text)) for text in texts]
-        return [none if own is None else msgspec.structs.astuple(own) for own in found]
+        return [msgspec.structs.astuple(own or empty) for own in found]
 
     return decode

@@ -49,7 +49,11 @@ def frame_of(
     }
     if "stream" in columns:
         columns["stream"] = _streams(events.arguments["stream"])
-    frame = pd.DataFrame(columns, index=pd.Index(events.index))
+    # named, lest pandas makes its own texts of objects
+    series = {
+        name: pd.Series(values, events.index, values.dtype) for name, values in columns.items()
+    }
+    frame = pd.DataFrame(series)
     if "correlation" in columns:
         _correlate(frame, ids)
         frame["iteration"] = iterations(frame, ids, marks_stream_0=marks_stream_0)
@@ -68,17 +72,17 @@ def _times(events: Events, *, is_rounded: bool) -> tuple[_Numbers, _Numbers]:
         last = _microseconds(events.dur_ns)
         whole = last.astype(np.int64)
         return start, whole if np.array_equal(whole, last) else last
-    start, last = _microseconds(events.start_ns), _microseconds(events.dur_ns)
+    begin, last = _microseconds(events.start_ns), _microseconds(events.dur_ns)
     if not is_rounded:
-        return start, last
-    up = np.ceil(start).astype(np.int64)
-    return up, np.floor(start + last).astype(np.int64) - up
+        return begin, last
+    up = np.ceil(begin).astype(np.int64)
+    return up, np.floor(begin + last).astype(np.int64) - up
 
 
 def _microseconds(ns: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return the doubles nearest to the decimal texts of these times.
 
-    The sum is rounded once: its first part is exact below 2^53, and the other too fine to matter.
+    The sum is rounded once: its first part is exact below 2^53, its second fine enough.
     """
     whole, part = np.divmod(ns, 1000)
     return whole.astype(np.float64) + part / 1000.0
@@ -144,9 +148,7 @@ def _correlate(frame: pd.DataFrame, ids: dict[str, int]) -> None:
     frame["index_correlation"] = linked
 
 
-def iterations(
-    frame: pd.DataFrame, ids: dict[str, int], *, marks_stream_0: bool
-) -> _Numbers:
+def iterations(frame: pd.DataFrame, ids: dict[str, int], *, marks_stream_0: bool) -> _Numbers:
     """Return the number of the step that each event belongs to, -1 for none.
 
     On the host that is the step in which it starts; on a device, that of its launch. NaN where

@@ -113,16 +113,15 @@ def _queue_lengths(analysis: Any, rank: int) -> list[dict[str, Any]]:  # noqa: A
 
 
 def _critical_path(analysis: Any, rank: int) -> list[dict[str, Any]]:  # noqa: ANN401
-    """What the longest chain of one step of a rank consists of: its second, if it has one.
+    """Say what the longest chain of one step of a rank is: of its second, if it has one.
 
     The first one of a trace lacks what was launched before it.
     """
     annotation, instance, step = _chosen(analysis.t, rank)
     answer = analysis.critical_path_analysis(rank, annotation, instance)
-    graph, succeeded = answer or (None, False)
-    edges = graph.get_critical_path_breakdown() if succeeded else None
-    if edges is None:
+    if not (answer and answer[1]):
         raise TraceparseError("its graph of the events is not valid")
+    edges = answer[0].get_critical_path_breakdown()
     bound = edges[edges["bound_by"] != ""].groupby("bound_by")["duration"].sum()
     return [
         {
