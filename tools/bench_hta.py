@@ -31,8 +31,8 @@ _COLUMNS = (
 )
 _NOTES = """\
 load: from paths to a TraceAnalysis, after imports; process CPU: user and system seconds of the
-whole process, imports and children too. HTA reads several ranks in as many processes as there are CPUs, traceparse in
-one. rows: of the frames of all ranks, which are the same."""
+whole process, imports and children too. HTA reads several ranks in as many processes as there
+are CPUs, traceparse in one. rows: of the frames of all ranks, which are the same."""
 
 
 def hta(paths: Sequence[Path], *, megabytes: int | None, repeat: int) -> Outcome:

@@ -117,6 +117,12 @@ def test_what_hta_changes_does_not_reach_the_run(tmp_path):
     assert (traceparse.to_hta(run).t.get_trace(0)["ts"] >= 0).all()
 
 
+def test_a_report_will_do(tmp_path):
+    path = write(tmp_path / "t.json", two_steps(), distributedInfo=job(0))
+    frame = traceparse.to_hta(traceparse.analyze(path)).t.get_trace(0)
+    assert frame.equals(traceparse.to_hta(traceparse.read(path)).t.get_trace(0))
+
+
 def test_counters_of_cupti_are_columns(tmp_path):
     counted = span("cuda_profiler_range", "gemm", 10, 5, smsp__cycles=42)
     _, frame = frame_of(write(tmp_path / "t.json", [op(9, 9), counted]))

@@ -12,7 +12,7 @@ from traceparse.bridge.hta.frame import frame_of
 from traceparse.bridge.hta.installed import Hta, installed, quiet
 from traceparse.errors import InputError, UsageError
 from traceparse.ingest import FileHealth
-from traceparse.run import Run
+from traceparse.run import Report, Run
 
 __all__ = ["analysis_of", "to_hta"]
 
@@ -21,7 +21,7 @@ _DEVICE_TYPE: Final = "device_type"
 _NTH: Final = re.compile(r"#(\d+)\Z")  # of several traces in a file
 
 
-def to_hta(run: Run, *, include_last_profiler_step: bool = False) -> Any:  # noqa: ANN401
+def to_hta(run: Run | Report, *, include_last_profiler_step: bool = False) -> Any:  # noqa: ANN401
     """Run HTA's analyses over traces that traceparse reads: its ``TraceAnalysis``.
 
     HTA's parser is not used. What it is given are frames of its own, which it may change.
@@ -31,7 +31,8 @@ def to_hta(run: Run, *, include_last_profiler_step: bool = False) -> Any:  # noq
     Parameters
     ----------
     run
-        What :func:`traceparse.read` returned; its files must still be there.
+        What :func:`traceparse.read` or :func:`traceparse.analyze` returned; its files must
+        still be there.
     include_last_profiler_step
         Keep what the last step launched; HTA leaves it out by default.
 
@@ -44,8 +45,9 @@ def to_hta(run: Run, *, include_last_profiler_step: bool = False) -> Any:  # noq
     InputError
         A file has changed since, or cannot be read any more.
     """
+    report = run.report if isinstance(run, Run) else run
     return analysis_of(
-        run.report.files, installed(), include_last_profiler_step=include_last_profiler_step
+        report.files, installed(), include_last_profiler_step=include_last_profiler_step
     )
 
 
