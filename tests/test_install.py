@@ -52,6 +52,7 @@ def test_the_native_engine_is_optional(tmp_path):
     assert "native_engine_missing" not in notes
     assert {path.name for path in (tmp_path / "with").rglob("installed/traceparse/data/*")} == {
         "accelerators.toml",
+        "bands.toml",
         "collectives.toml",
         "kernels.toml",
     }

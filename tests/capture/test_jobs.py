@@ -231,7 +231,9 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
         job = COMMANDS[name]
         folder = tmp_path_factory.mktemp(name) / "out"
         (folder.parent / "own").mkdir()
-        (folder.parent / "own" / "sitecustomize.py").write_text("print('my own site')\n")
+        # at once: processes that start together write between a line and its end
+        own = "import os\nos.write(1, b'my own site\\n')\n"
+        (folder.parent / "own" / "sitecustomize.py").write_text(own)
         (folder.parent / "loops.py").write_text("def step(it, *made):\n    it(*made)\n")
         (folder.parent / "job.py").write_text((HEAD if job.code else "") + job.code)
         command = [*CLI, str(folder), *job.options, "--", *job.command]

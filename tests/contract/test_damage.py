@@ -39,7 +39,6 @@ def named(given):
 
 def codes(report):
     return {note["code"] for note in report["notes"]} - {
-        "not_computed",
         *OF_WORK,
         *OF_COMMUNICATION,
     }

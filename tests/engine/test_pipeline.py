@@ -13,7 +13,7 @@ from traceparse.errors import InputError, NotATraceError, StrictError, UsageErro
 
 
 def _codes(report) -> set[str]:
-    usual = {"not_computed", "no_step_markers", "native_engine_missing"}
+    usual = {"no_step_markers", "native_engine_missing"}
     return {note.code for note in report.notes} - usual - OF_WORK - OF_COMMUNICATION
 
 

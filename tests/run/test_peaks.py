@@ -12,7 +12,7 @@ from traceparse.run import ask, assemble
 from traceparse.work.identify import HOW_TO_ADD
 
 TERA = 1e12
-USUAL = {"not_computed", "model_flop_estimated", "no_communication", "replay_impossible"}
+USUAL = {"model_flop_estimated", "no_communication", "replay_impossible"}
 
 
 def said(report) -> dict[str, list[str]]:

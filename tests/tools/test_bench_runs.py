@@ -59,15 +59,14 @@ def test_child_runs_the_whole_command(trace, capsys):
 
 
 def test_hta_is_called_with_its_default_configuration(trace, tmp_path, monkeypatch):
-    for folder in ("hta/common", "hta/configs"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "hta/configs/parser_config.py").write_text(
-        "class ParserConfig:\n    get_default_cfg = staticmethod(lambda: 'default')\n"
-    )
-    (tmp_path / "hta/common/trace_parser.py").write_text(
+    for name in [name for name in sys.modules if name.partition(".")[0] == "hta"]:
+        monkeypatch.delitem(sys.modules, name)  # the real one, of other tests
+    config = "class ParserConfig:\n    get_default_cfg = staticmethod(lambda: 'default')\n"
+    parser = (
         "def parse_trace_dataframe(path, cfg):\n    return {}, [path, cfg, 'third'], None\n"
     )
-    monkeypatch.syspath_prepend(str(tmp_path))
+    files = {"hta/configs/parser_config": config, "hta/common/trace_parser": parser}
+    stub(tmp_path, monkeypatch, {"hta/__init__": "", **files})
     load = ENGINES["hta"].prepare(str(trace))
 
     loaded = load()
@@ -75,7 +74,7 @@ def test_hta_is_called_with_its_default_configuration(trace, tmp_path, monkeypat
     assert loaded[1][:2] == [str(trace), "default"]
     assert ENGINES["hta"].counts(loaded) == {"rows": 3}
     for name in [name for name in sys.modules if name.partition(".")[0] == "hta"]:
-        monkeypatch.delitem(sys.modules, name)
+        del sys.modules[name]  # monkeypatch would bring it back
 
 
 def stub(folder, monkeypatch, files):

@@ -91,7 +91,6 @@ def test_the_parts_make_a_trace_without_notes(tmp_path):
     path.write_bytes(HEAD + KERNEL + b",\n" + KERNEL + TAIL)
     notes = {note.code for note in analyze(path, jobs=1).notes}
     assert notes - {"native_engine_missing"} - OF_WORK - OF_COMMUNICATION == {
-        "not_computed",
         "no_complete_step",
     }
 
