@@ -11,6 +11,7 @@ import pyarrow as pa
 from traceparse.errors import Note
 from traceparse.ingest import FileHealth
 from traceparse.rank import Times
+from traceparse.run.bridged import queried
 from traceparse.run.report import Report
 from traceparse.run.saving import shown_as_html
 from traceparse.tables import TABLES, ArrowTable, schema_of
@@ -40,6 +41,22 @@ class Run:
     def _repr_html_(self) -> str | None:
         """Show the run in a notebook: its report, and which tables there are."""
         return shown_as_html(self, "run")
+
+    def sql(self, query: str) -> ArrowTable:
+        """Return what a query finds in the tables of the run, and in those of its report.
+
+        One statement that selects, in DuckDB's SQL; it reads these tables and nothing else.
+        Tables of the report (``traceparse schema``) are in the schema ``report``, which need
+        not be named where no table of the run is called the same.
+
+        Raises
+        ------
+        UsageError
+            The query cannot run; the message is DuckDB's.
+        MissingExtraError
+            DuckDB is not installed.
+        """
+        return queried(self, query)
 
     @property
     def ranks(self) -> tuple[int, ...]:
