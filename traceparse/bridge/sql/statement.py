@@ -101,6 +101,6 @@ def _require_harmless(nodes: list[Mapping[str, Any]]) -> None:
 
 def _names(nodes: list[Mapping[str, Any]]) -> Iterator[str]:
     for node in nodes:
-        if node.get("type") in {"BASE_TABLE", "SHOW_REF"}:
-            if name := str(node.get("table_name", "")).strip('"').lower():
-                yield name
+        name = str(node.get("table_name", "")).strip('"').lower()
+        if name and node.get("type") in {"BASE_TABLE", "SHOW_REF"}:
+            yield name
