@@ -33,6 +33,16 @@ class Run:
 
     ``tables`` maps the names of :mod:`traceparse.tables` to Arrow tables over all ranks;
     ``report`` is what :func:`traceparse.analyze` says about the same files.
+
+    Examples
+    --------
+    >>> run = traceparse.read("traces/")
+    >>> run.ranks, [note.code for note in run.notes]
+    ((0, 1), ['no_device_events', 'no_device_events', 'peak_unknown'])
+    >>> run.tables["steps"].to_pandas()[["rank", "step", "span_ns", "idle_ns"]].head(2)
+       rank  step   span_ns  idle_ns
+    0     0    10  78310551  5158519
+    1     0    11  69396078  4573375
     """
 
     tables: Mapping[str, ArrowTable]
@@ -55,6 +65,19 @@ class Run:
             The query cannot run; the message is DuckDB's.
         MissingExtraError
             DuckDB is not installed.
+
+        Examples
+        --------
+        >>> run = traceparse.read("n8/")
+        >>> run.sql(
+        ...     "SELECT op, count(*) AS count, sum(dur_ns) AS ns FROM kernels "
+        ...     "WHERE rank = 0 GROUP BY op ORDER BY ns DESC LIMIT 2"
+        ... ).to_pandas()
+                    op  count       ns
+        0     aten::mm     32  1925904
+        1  aten::addmm     16   966036
+        >>> run.sql("SELECT name FROM waterfall ORDER BY ratio DESC LIMIT 1").to_pylist()
+        [{'name': 'mfu'}]
         """
         return queried(self, query)
 

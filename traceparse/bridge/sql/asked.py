@@ -91,7 +91,8 @@ def _read(
     parts: list[dict[str, ArrowTable]] = []
     files = dict.fromkeys(file for file, _ in found.sources.values()) if wanted else {}
     if progress and files:
-        progress.start(len(files), sum(file.stat().st_size for file in files))
+        sizes = [health.bytes for health in found.assembled.report.files]
+        progress.start(len(files), sum(sizes))
     for file in files:
         traces = read_traces(
             file,
