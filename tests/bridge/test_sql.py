@@ -276,6 +276,32 @@ def test_too_much_memory_is_a_line(monkeypatch):
     assert caught.value.exit_status == 1
 
 
+def test_memory_is_bounded_where_the_system_does_not_tell_how_much_there_is(monkeypatch):
+    def unknown(_):
+        raise ValueError
+
+    monkeypatch.setattr(of_database.os, "sysconf", unknown)
+    with of_database.database({}, {}, threads=1) as connection:
+        (row,) = of_database.answer(
+            connection, "SELECT current_setting('memory_limit') AS limit"
+        ).to_pylist()
+    assert row == {"limit": "2.0 GiB"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"SELECT {'(' * 5000}1{')' * 5000}", "the query is nested too deeply"),
+        (f"SELECT {'+'.join('1' * 5000)}", "Max expression depth limit of 1000 exceeded"),
+        ("SELECT '\udcff'", "Python Conversion Failure: cannot encode"),
+    ],
+)
+def test_odd_queries_are_refused_too(text, said):
+    with pytest.raises(UsageError) as caught:
+        statement_of(text)
+    assert str(caught.value).startswith(f"SQL: {said}")
+
+
 def test_without_duckdb_one_line_says_what_to_install(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MissingExtraError, match=r"^SQL needs DuckDB: pip install 'trace"):
