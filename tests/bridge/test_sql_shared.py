@@ -1,4 +1,4 @@
-"""SQL on real traces: a query over their events finds what the report counted in its own way."""
+"""SQL on real traces: a query over events finds what the report counted in its own way."""
 
 from __future__ import annotations
 
