@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ _CONFIG: Final = {
 }
 _SHARE = 2  # of memory, one part in so many
 _UNKNOWN_MEMORY = 2 << 30
+_PATIENCE_S = 0.05
 _WHOLE = pa.decimal128(38, 0)  # what DuckDB adds int64 up in
 
 
@@ -137,13 +139,27 @@ def _interruptible(
     connection: DuckDBPyConnection, work: Callable[[], ArrowTable]
 ) -> ArrowTable:
     """Do it in another thread: what a signal raises in this one, DuckDB would swallow."""
-    with ThreadPoolExecutor(1) as pool:
-        result = pool.submit(work)
+    result: Future[ArrowTable] = Future()
+    is_given_up = Event()
+
+    def run() -> None:
+        if is_given_up.is_set():
+            return
         try:
-            return result.result()
-        except BaseException:
+            result.set_result(work())
+        except Exception as error:  # noqa: BLE001 - raised where it is asked for
+            result.set_exception(error)
+
+    thread = Thread(target=run, name="traceparse-sql", daemon=True)
+    try:
+        thread.start()
+        return result.result()
+    except BaseException:
+        is_given_up.set()
+        while thread.is_alive():  # what is not begun yet, cannot be interrupted
             connection.interrupt()
-            raise
+            thread.join(_PATIENCE_S)
+        raise
 
 
 def _condensed(error: Exception) -> str:
