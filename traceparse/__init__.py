@@ -1,8 +1,12 @@
 """From torch.profiler traces to an exact account of where a training job's time goes.
 
->>> import traceparse
->>> report = traceparse.analyze("traces/")           # doctest: +SKIP
->>> report.devices[0].window.exposed_comm_ns         # doctest: +SKIP
+>>> report = traceparse.analyze("traces/")
+>>> report.devices[0].window.exposed_comm_ns
+41231310
+
+Examples are of these jobs: ``traces/`` is a small model trained on two CPU ranks; ``n4/``,
+``n8/`` and ``n16/`` are data parallel on so many GPUs; ``new/`` is ``base/`` with a slower
+kernel. They are run as tests (``tests/test_examples.py``).
 
 Everything here is loaded when it is first used, so that importing traceparse inside a
 training job (for :func:`profile`) costs nothing.

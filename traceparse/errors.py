@@ -38,7 +38,16 @@ def one_line(error: Exception) -> str:
 
 
 class TraceparseError(Exception):
-    """Anything traceparse says no to; ``str()`` of it is one line for people."""
+    """Anything traceparse says no to; ``str()`` of it is one line for people.
+
+    Examples
+    --------
+    >>> try:
+    ...     traceparse.scaling(["n4/"])
+    ... except traceparse.TraceparseError as error:
+    ...     print(error.exit_status, error)
+    2 scaling needs two runs at least, of different sizes; give the folder of each
+    """
 
     exit_status = 1
 
@@ -79,6 +88,14 @@ class Note:
 
     ``code`` is stable and for programs, ``message`` is for people; ``rank`` and ``file`` say
     where it applies, ``None`` meaning the whole run.
+
+    Examples
+    --------
+    >>> note = traceparse.analyze("traces/").notes[0]
+    >>> note.code, note.rank, note.file
+    ('no_device_events', 0, 'traces/rank0_trace.json.gz')
+    >>> print(note.message)
+    no device events: the host's operators are accounted for, as device cpu
     """
 
     code: str

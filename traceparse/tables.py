@@ -54,11 +54,15 @@ class Table:
     meaning: str
     columns: tuple[Column, ...]
 
+    def schema(self, *, stage: str = STAGES[-1]) -> pa.Schema:
+        """Return the Arrow schema of the table as it is after one of the :data:`STAGES`."""
+        known = STAGES[: STAGES.index(stage) + 1]
+        return pa.schema([(c.name, c.type) for c in self.columns if c.stage in known])
+
 
 def schema_of(name: str, *, stage: str = STAGES[-1]) -> pa.Schema:
-    """Return the Arrow schema of a table as it is after one of the :data:`STAGES`."""
-    known = STAGES[: STAGES.index(stage) + 1]
-    return pa.schema([(c.name, c.type) for c in TABLES[name].columns if c.stage in known])
+    """Return the schema of one of the :data:`TABLES`."""
+    return TABLES[name].schema(stage=stage)
 
 
 _START = Column(

@@ -10,7 +10,7 @@ from tests.traces import write_rank
 from traceparse import __version__, cli
 from traceparse.errors import TraceparseError
 
-HEAVY = {"pandas", "torch", "altair", "pyarrow", "numpy", "msgspec", "jinja2"}
+HEAVY = {"duckdb", "pandas", "torch", "altair", "pyarrow", "numpy", "msgspec", "jinja2"}
 
 
 def _run(*words: str, **options) -> subprocess.CompletedProcess[str]:
@@ -27,6 +27,7 @@ def _run(*words: str, **options) -> subprocess.CompletedProcess[str]:
         "analyze --help",
         "demo --help",
         "mfu --help",
+        "sql --help",
     ],
 )
 def test_version_and_help_import_nothing_heavy(words):

@@ -170,6 +170,12 @@ def test_extras_are_read_when_asked_for():
     assert collector.skipped == {"time_missing": 1}
 
 
+def test_samples_that_are_all_kept_are_not_counted_as_lost():
+    sample = {"ph": "C", "name": "mem", "pid": 5, "ts": 7, "args": {"": 12.5}}
+    collector, _ = _collect([sample], extras=EXTRAS)
+    assert collector.skipped == {}
+
+
 def test_the_base_moves_every_time():
     _, tables = _collect(
         [kernel(1, 1), launch(2, correlation=1), annotation(3, 1, "a")], base=500

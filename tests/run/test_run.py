@@ -43,6 +43,15 @@ def test_shapes_that_are_written_alike_make_a_frame(tmp_path):
     assert frame["shapes"].cat.categories.tolist() == ["2x3"]
 
 
+def test_counters_that_are_all_read_are_no_loss(tmp_path):
+    sample = {"ph": "C", "name": "memory", "pid": 1, "ts": 12, "args": {"used": 3}}
+    path = write(tmp_path / "rank0.json", [sample, kernel(100, 5)])
+    run = read(path, extras=["counters"])
+    assert run.tables["counters"].num_rows == 1
+    assert run.report.files[0].skipped == {}
+    assert "events_lost" not in {note.code for note in run.notes}
+
+
 def test_steps_and_files_are_tables_too(tmp_path):
     events = [step(1, 1, 5), {"ph": "M"}]
     path = write(tmp_path / "rank0.json", [*events, kernel(100, 5)])

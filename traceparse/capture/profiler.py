@@ -92,6 +92,20 @@ class profile:  # noqa: N801 - called like a function, as torch.profiler.profile
     MissingExtraError
         On entering: torch is not installed. Nothing else is raised from then on, whatever goes
         wrong: the job's log says it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> layer = torch.nn.Linear(8, 8)
+    >>> with traceparse.profile("recorded/", steps=range(1, 3)) as prof:
+    ...     for batch in torch.ones(4, 2, 8):
+    ...         loss = layer(batch).sum()
+    ...         loss.backward()
+    ...         prof.step()
+    >>> prof.path.name
+    'rank0_trace.json.gz'
+    >>> [step.step for step in traceparse.analyze("recorded/").devices[0].steps]
+    [1, 2]
     """
 
     def __init__(

@@ -17,6 +17,7 @@ from traceparse.cli.mfu import mfu
 from traceparse.cli.overlay import overlay
 from traceparse.cli.scaling import scaling
 from traceparse.cli.schema import schema
+from traceparse.cli.sql import sql
 
 __all__ = ["app"]
 
@@ -54,6 +55,7 @@ app.command()(demo)
 app.command()(scaling)
 app.command()(compare)
 app.command()(check)
+app.command()(sql)
 app.command()(overlay)
 app.command()(mfu)
 app.command()(accelerators)

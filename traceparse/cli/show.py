@@ -13,8 +13,9 @@ from traceparse.errors import InputError
 if TYPE_CHECKING:
     from traceparse.run import Comparison, Report, Scaling
     from traceparse.run.check import Checked
+    from traceparse.tables import ArrowTable
 
-__all__ = ["show_checked", "show_compared", "show_report", "show_scaling"]
+__all__ = ["show_answer", "show_checked", "show_compared", "show_report", "show_scaling"]
 
 
 def show_report(
@@ -43,6 +44,53 @@ def show_report(
         _draw(report, quiet=quiet, full=full)
     if not quiet:
         _say_written(saved)
+
+
+def show_answer(
+    table: ArrowTable, report: Report, kind: str, *, out: Path | None, rows: int, quiet: bool
+) -> None:
+    """Print what a query found, or write it as a file; notes of the run on standard error."""
+    if out:
+        with _writing(out, "--out another file"):
+            _write_answer(table, kind, out)
+    elif kind == "table":
+        from rich.console import Console
+
+        from traceparse.report import answer_text
+
+        answer_text.render(table, Console(), most=rows)
+    else:
+        sys.stdout.write(_answer_text(table, kind))
+    if not quiet:
+        _draw_notes(report)
+        _say_written([out] if out else [])
+
+
+def _write_answer(table: ArrowTable, kind: str, out: Path) -> None:
+    from traceparse.report import answer
+    from traceparse.run import write_whole
+    from traceparse.whole import whole
+
+    if kind != "parquet":
+        write_whole(out, _answer_text(table, kind))
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with whole(out) as temporary:
+        answer.write_parquet(table, temporary)
+
+
+def _answer_text(table: ArrowTable, kind: str) -> str:
+    from traceparse.report import answer
+
+    return answer.render_csv(table) if kind == "csv" else answer.render_json(table)
+
+
+def _draw_notes(report: Report) -> None:
+    from rich.console import Console
+
+    from traceparse.report import terminal
+
+    terminal.render_notes(report, Console(stderr=True), whole=False)
 
 
 def show_scaling(curve: Scaling, *, as_json: bool, quiet: bool, out: Path | None) -> None:

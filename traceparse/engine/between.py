@@ -68,6 +68,15 @@ def scaling(
         Nothing in a run can be analyzed, or the runs cannot be compared.
     StrictError
         ``strict``, and some input is incomplete or damaged.
+
+    Examples
+    --------
+    >>> curve = traceparse.scaling(["n4/", "n8/", "n16/"])
+    >>> curve.mode, [(run.num_devices, round(run.efficiency, 4)) for run in curve.runs]
+    ('weak', [(4, 1.0), (8, 0.9929), (16, 0.9893)])
+    >>> worst = max(curve.runs[-1].terms.items(), key=lambda term: term[1])
+    >>> worst[0], round(worst[1], 4)
+    ('exposed_transfer', 0.01)
     """
     given = [runs] if isinstance(runs, str | Path) else list(runs)
     require_runs(len(given), mode)
@@ -96,10 +105,6 @@ def compare(
 ) -> Comparison:
     """Say what changed between two runs of a job, and whether that is more than chance.
 
-    >>> diff = traceparse.compare("base/", "new/")          # doctest: +SKIP
-    >>> diff.verdict, diff.step_ns["delta"]                 # doctest: +SKIP
-    ('slower', 1204331)
-
     Parameters
     ----------
     base, new
@@ -120,6 +125,19 @@ def compare(
         Nothing in a run can be analyzed, or the runs cannot be compared.
     StrictError
         ``strict``, and some input is incomplete or damaged.
+
+    Examples
+    --------
+    >>> diff = traceparse.compare("base/", "new/")
+    >>> diff.verdict, diff.step_ns["delta"], diff.step_ns["interval"]
+    ('slower', 119956, [119038, 120874])
+
+    Terms add up to the change of a mean step, and an operator explains it:
+
+    >>> sum(term["delta_ns"] for term in diff.terms.values())
+    119956
+    >>> diff.operators[0]["op"], diff.operators[0]["shapes"], diff.operators[0]["delta_ns"]
+    ('aten::mm', '2048x4096, 4096x2048', 120454)
     """
     sides = [[one] if isinstance(one, str | Path) else list(one) for one in (base, new)]
     require_sides(*sides)

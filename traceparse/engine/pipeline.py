@@ -132,6 +132,26 @@ def analyze(
         Nothing can be analyzed.
     StrictError
         ``strict``, and some input is incomplete or damaged.
+
+    Examples
+    --------
+    >>> report = traceparse.analyze("n8/")
+    >>> print(report.summary.verdict)
+    Compute-bound: matrix products and the like take 68.6% of the device-steps; HFU 39.6%
+    >>> report.run.accelerator["id"], round(report.utilization["mfu"], 4)
+    ('h100-sxm', 0.3957)
+
+    What traces do not tell can be given:
+
+    >>> report = traceparse.analyze("traces/", peak={"fp32": 100e9}, steps=[11])
+    >>> round(report.utilization["hfu"], 3)
+    0.518
+
+    A bad file among good ones is a note; a job without any is an error, in a line:
+
+    >>> traceparse.analyze("absent/")
+    Traceback (most recent call last):
+    traceparse.errors.InputError: absent/: no such file or folder; check the path
     """
     if isinstance(peak, str) and peak != "measured":
         raise UsageError(f"peak {peak!r}: give FLOP/s by dtype, or measured")
@@ -237,6 +257,15 @@ def read(
 
     ``extras`` names the tables that are left out by default, for their size:
     ``python_functions``, ``counters``. Other arguments and errors are those of :func:`analyze`.
+
+    Examples
+    --------
+    >>> run = traceparse.read("n8/")
+    >>> kernels = run.tables["kernels"].to_pandas()
+    >>> kernels[kernels["rank"] == 0].groupby("kind", observed=True)["dur_ns"].sum().to_dict()
+    {'compute': 3731249, 'comm': 962690}
+
+    ``traceparse schema`` says what is in each table.
     """
     files = _find(paths, rank)
     wanted = frozenset(extras)

@@ -257,7 +257,8 @@ class Collector:
     def _add_counters(self, group: list[Event]) -> None:
         times = nanoseconds([event.ts for event in group]).values
         good = times > UNUSABLE
-        self.skipped["time_missing"] += int((~good).sum())
+        if not good.all():
+            self.skipped["time_missing"] += int((~good).sum())
         kept = list(compress(group, good))
         self.store.append("counters", start_ns=times[good])
         self.store.append_texts(

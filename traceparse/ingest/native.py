@@ -355,7 +355,8 @@ class NativeEngine:
 
     def _add_counters(self, rows: Rows, order: Int64s, text: bytes) -> None:
         good = order[rows.starts[order] > UNUSABLE]
-        self._collector.skipped["time_missing"] += order.size - good.size
+        if good.size < order.size:
+            self._collector.skipped["time_missing"] += order.size - good.size
         places = rows.args[good].tolist()
         store = self._collector.store
         store.append(

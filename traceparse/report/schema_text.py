@@ -10,12 +10,18 @@ from traceparse.tables import TABLES, Table
 
 __all__ = ["render"]
 
+_IN_SQL = """\
+In SQL (`traceparse sql`), tables of a run have these names, and those of a report the names of
+their files in the schema report: report.steps. Where no table of a run is called the same, the
+name is enough: devices.
+"""
+
 
 def render() -> str:
     """Write every table and column: type, unit, meaning."""
     blocks = [_table(name, table) for name, table in TABLES.items()]
     files = [(f"tables/{name}.parquet", table) for name, table in REPORT_TABLES.items()]
-    return "\n".join([*blocks, *(_table(name, table) for name, table in files)])
+    return "\n".join([*blocks, *(_table(name, table) for name, table in files), _IN_SQL])
 
 
 def _table(name: str, table: Table) -> str:

@@ -124,6 +124,22 @@ class Report:
     summary; ``None`` where that is not known. ``copies`` (another) are copies and memsets of
     whole files by direction and memory (:func:`traceparse.run.copies.copies`). ``hta``
     (another) is what HTA finds, where it was asked (:mod:`traceparse.bridge.hta.results`).
+
+    Examples
+    --------
+    >>> report = traceparse.analyze("traces/")
+    >>> times = report.devices[0].steps[0].times
+    >>> times.compute_ns + times.exposed_comm_ns + times.exposed_copy_ns + times.idle_ns
+    78310551
+    >>> times.span_ns
+    78310551
+
+    The same names are those of ``report.json``:
+
+    >>> report.to_dict()["devices"][0]["steps"][0]["span_ns"]
+    78310551
+    >>> [path.name for path in report.save("report/", formats=["html", "json"])]
+    ['report.html', 'report.json']
     """
 
     generator: Mapping[str, str]

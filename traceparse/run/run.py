@@ -11,6 +11,7 @@ import pyarrow as pa
 from traceparse.errors import Note
 from traceparse.ingest import FileHealth
 from traceparse.rank import Times
+from traceparse.run.bridged import queried
 from traceparse.run.report import Report
 from traceparse.run.saving import shown_as_html
 from traceparse.tables import TABLES, ArrowTable, schema_of
@@ -32,6 +33,16 @@ class Run:
 
     ``tables`` maps the names of :mod:`traceparse.tables` to Arrow tables over all ranks;
     ``report`` is what :func:`traceparse.analyze` says about the same files.
+
+    Examples
+    --------
+    >>> run = traceparse.read("traces/")
+    >>> run.ranks, [note.code for note in run.notes]
+    ((0, 1), ['no_device_events', 'no_device_events', 'peak_unknown'])
+    >>> run.tables["steps"].to_pandas()[["rank", "step", "span_ns", "idle_ns"]].head(2)
+       rank  step   span_ns  idle_ns
+    0     0    10  78310551  5158519
+    1     0    11  69396078  4573375
     """
 
     tables: Mapping[str, ArrowTable]
@@ -40,6 +51,35 @@ class Run:
     def _repr_html_(self) -> str | None:
         """Show the run in a notebook: its report, and which tables there are."""
         return shown_as_html(self, "run")
+
+    def sql(self, query: str) -> ArrowTable:
+        """Return what a query finds in the tables of the run, and in those of its report.
+
+        One statement that selects, in DuckDB's SQL; it reads these tables and nothing else.
+        Tables of the report (``traceparse schema``) are in the schema ``report``, which need
+        not be named where no table of the run is called the same.
+
+        Raises
+        ------
+        UsageError
+            The query cannot run; the message is DuckDB's.
+        MissingExtraError
+            DuckDB is not installed.
+
+        Examples
+        --------
+        >>> run = traceparse.read("n8/")
+        >>> run.sql(
+        ...     "SELECT op, count(*) AS count, sum(dur_ns) AS ns FROM kernels "
+        ...     "WHERE rank = 0 GROUP BY op ORDER BY ns DESC LIMIT 2"
+        ... ).to_pandas()
+                    op  count       ns
+        0     aten::mm     32  1925904
+        1  aten::addmm     16   966036
+        >>> run.sql("SELECT name FROM waterfall ORDER BY ratio DESC LIMIT 1").to_pylist()
+        [{'name': 'mfu'}]
+        """
+        return queried(self, query)
 
     @property
     def ranks(self) -> tuple[int, ...]:

@@ -51,6 +51,15 @@ class Scaling:
 
     ``mode_source`` (an addition to it) says whether the user gave the mode, or the FLOP that
     were counted tell it, or neither, so that strong is an assumption.
+
+    Examples
+    --------
+    >>> curve = traceparse.scaling(["n4/", "n16/"])
+    >>> curve.mode_source
+    'counted'
+    >>> loss = 1 - curve.runs[1].efficiency
+    >>> abs(loss - sum(curve.runs[1].terms.values())) < 1e-12
+    True
     """
 
     generator: Mapping[str, str]

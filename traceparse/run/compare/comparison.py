@@ -61,6 +61,16 @@ class Comparison:
     ``shifted`` where it does, and a term did; ``unknown`` where there are too few steps to
     tell. ``rank`` (another) is the one rank that it comes from, if it is one; ``ranks`` how
     much longer a mean step of each became.
+
+    Examples
+    --------
+    >>> diff = traceparse.compare("base/", "base/")
+    >>> diff.verdict, diff.rank
+    ('no difference', None)
+    >>> diff.base.step_ns, diff.base.num_device_steps
+    (1030505, 16)
+    >>> list(diff.to_dict()["compare"]["terms"])[:3]
+    ['compute', 'contention', 'exposed_transfer']
     """
 
     generator: Mapping[str, str]
