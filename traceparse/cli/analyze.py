@@ -22,7 +22,8 @@ def analyze(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH...", help="Trace files, folders (searched) or globs of one job."
+            metavar="PATH...",
+            help="Trace files, folders (searched), globs or URLs (s3://...) of one job.",
         ),
     ],
     *,

@@ -31,7 +31,8 @@ def check(
         list[str],
         typer.Argument(
             metavar="PATH...",
-            help="Trace files, folders (searched) or globs of one job; or its report.json.",
+            help="Trace files, folders (searched), globs or URLs of one job; or its "
+            "report.json.",
         ),
     ],
     *,

@@ -11,7 +11,7 @@ from traceparse.engine.local import Progress
 from traceparse.engine.pipeline import REFUSED, analyze
 from traceparse.engine.stored import stored_in
 from traceparse.errors import InputError, Note, StrictError, UsageError
-from traceparse.ingest import path_text
+from traceparse.ingest import path_text, place_of
 from traceparse.run import (
     Comparison,
     Report,
@@ -71,7 +71,7 @@ def scaling(
     """
     given = [runs] if isinstance(runs, str | Path) else list(runs)
     require_runs(len(given), mode)
-    paths = [path_text(Path(run)) for run in given]
+    paths = [path_text(place_of(run)) for run in given]
     reports = []
     for path, run in zip(paths, given, strict=True):
         with _named(path):
@@ -123,7 +123,7 @@ def compare(
     """
     sides = [[one] if isinstance(one, str | Path) else list(one) for one in (base, new)]
     require_sides(*sides)
-    names = [[path_text(Path(run)) for run in runs] for runs in sides]
+    names = [[path_text(place_of(run)) for run in runs] for runs in sides]
     reports = [
         [_report(path, run, steps, reading) for path, run in zip(paths, runs, strict=True)]
         for paths, runs in zip(names, sides, strict=True)

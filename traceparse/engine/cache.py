@@ -4,6 +4,9 @@ An entry is named by the content of the trace file (its name, size and time of l
 what it begins and ends with), by the facts that stand beside it, by what was asked of it, and
 by the code that digested it. What is not an entry of that name, whole, is as good as none, and
 is written anew.
+
+The content of what a URL names is not fetched for that: it is told by the URL, its size, and
+its tag or time of last change. A store that tells neither has no entry.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from traceparse.ingest import path_text, read_sidecar
+from traceparse.errors import TraceparseError
+from traceparse.ingest import Place, Remote, path_text, read_sidecar
 from traceparse.rank import RankDigest, StoredError, from_table, to_table
 from traceparse.whole import whole
 from traceparse.work import added_formulas
@@ -57,26 +61,21 @@ class Cache:
         self.folder = folder
         self.complaint: str | None = None
 
-    def entry(self, path: Path, rank: int | None) -> Path | None:
+    def entry(self, path: Place, rank: int | None) -> Path | None:
         """Return where the digests of a file as it is now belong; ``None`` if it has none."""
         try:
-            found = path.stat()
-            with path.open("rb") as file:
-                head = file.read(_EDGE)
-                file.seek(max(found.st_size - _EDGE, 0))
-                tail = file.read(_EDGE)
-        except OSError:  # whoever reads it will say so
+            content = _version(path) if isinstance(path, Remote) else _content(path)
+        except (OSError, TraceparseError):  # whoever reads it will say so
             return None
-        # the name, as it may say the rank
-        asked = (
-            f"{found.st_size} {found.st_mtime_ns} {rank} {path_text(Path(path.name))}".encode()
-        )
+        if content is None:
+            return None
         # also why they cannot be read, as a note says so
         facts = repr(read_sidecar(path)).encode()
-        name = hashlib.sha256(b"\0".join([_code(), asked, facts, head, tail])).hexdigest()
+        asked = f"{rank}".encode()
+        name = hashlib.sha256(b"\0".join([_code(), asked, facts, *content])).hexdigest()
         return self.folder / f"{name}.parquet"
 
-    def get(self, entry: Path, path: Path) -> list[RankDigest] | None:
+    def get(self, entry: Path, path: Place) -> list[RankDigest] | None:
         """Return the digests of the file at a path from its entry, if they are there."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - not for who keeps nothing
 
@@ -89,7 +88,7 @@ class Cache:
         except (OSError, StoredError, pa.ArrowException, LookupError, TypeError, ValueError):
             return None  # whatever is wrong with it, it is made again
 
-    def put(self, entry: Path, path: Path, digests: Sequence[RankDigest]) -> None:
+    def put(self, entry: Path, path: Place, digests: Sequence[RankDigest]) -> None:
         """Keep the digests of the file at a path: its entry is from before it was read."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
@@ -101,6 +100,22 @@ class Cache:
                 pq.write_table(table.replace_schema_metadata(metadata), temporary, **_PLAIN)
         except OSError as error:
             self.complaint = f"{self.folder}: {error.strerror or error}"
+
+
+def _content(path: Path) -> list[bytes]:
+    found = path.stat()
+    with path.open("rb") as file:
+        head = file.read(_EDGE)
+        file.seek(max(found.st_size - _EDGE, 0))
+        tail = file.read(_EDGE)
+    # the name, as it may say the rank
+    named = f"{found.st_size} {found.st_mtime_ns} {path_text(Path(path.name))}"
+    return [named.encode(), head, tail]
+
+
+def _version(path: Remote) -> list[bytes] | None:
+    version = path.version()
+    return None if version is None else [version.encode("utf-8", "backslashreplace")]
 
 
 def _moved(digest: RankDigest, before: str, now: str) -> RankDigest:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
@@ -20,7 +19,7 @@ import pyarrow as pa
 from traceparse import errors
 from traceparse.engine.cache import Cache
 from traceparse.errors import TraceparseError
-from traceparse.ingest import read_traces
+from traceparse.ingest import Place, Remote, place_of, read_traces
 from traceparse.rank import RankDigest, digest, from_table, to_table
 from traceparse.tables import spare_pandas
 
@@ -55,7 +54,7 @@ class _Silent:
 
 
 def digest_files(
-    paths: Sequence[Path],
+    paths: Sequence[Place],
     *,
     jobs: int,
     rank: int | None,
@@ -92,28 +91,33 @@ def digest_files(
 
 
 def _digested(
-    paths: Sequence[Path],
+    paths: Sequence[Place],
     order: Sequence[int],
     *,
     jobs: int,
     rank: int | None,
     shown: Progress,
 ) -> Generator[tuple[int, Outcome]]:
-    if min(jobs, len(order)) > 1:
+    if min(jobs, len(order)) > 1 and all(_is_for_all(paths[index]) for index in order):
         yield from _in_processes(paths, order, jobs=jobs, rank=rank, shown=shown)
         return
     for index in order:
         yield index, _digest_file(paths[index], rank, shown.advance)
 
 
-def _size(path: Path) -> int:
+def _is_for_all(path: Place) -> bool:
+    """Say whether other processes see a file, as they do unless it is in our memory."""
+    return not (isinstance(path, Remote) and path.is_of_this_process)
+
+
+def _size(path: Place) -> int:
     try:
-        return path.stat().st_size
-    except OSError:  # reading it will say so, in its place
+        return path.size() or 0 if isinstance(path, Remote) else path.stat().st_size
+    except (OSError, TraceparseError):  # reading it will say so, in its place
         return 0
 
 
-def _digest_file(path: Path, rank: int | None, on_bytes: Callable[[int], object]) -> Outcome:
+def _digest_file(path: Place, rank: int | None, on_bytes: Callable[[int], object]) -> Outcome:
     try:
         return [
             digest(trace)
@@ -124,7 +128,7 @@ def _digest_file(path: Path, rank: int | None, on_bytes: Callable[[int], object]
 
 
 def _in_processes(
-    paths: Sequence[Path],
+    paths: Sequence[Place],
     order: Sequence[int],
     *,
     jobs: int,
@@ -133,22 +137,42 @@ def _in_processes(
 ) -> Generator[tuple[int, Outcome]]:
     from traceparse.engine.processes import answers  # noqa: PLC0415 - one process needs none
 
+    work = partial(_work, rank)
+    if any(isinstance(path, Remote) for path in paths):
+        # what they are forked from may be older than the credentials that are set here
+        work = partial(_work_in, dict(os.environ), rank)
+
     for place, packed in answers(
-        partial(_work, rank),
-        [os.fsencode(paths[index]) for index in order],
+        work,
+        [_task(paths[index]) for index in order],
         num=min(jobs, len(order)),
         told=lambda num_bytes: shown.advance(int(num_bytes)),
     ):
         yield order[place], _unpacked(packed)
 
 
+def _task(path: Place) -> bytes:
+    return os.fsencode(path.url if isinstance(path, Remote) else path)
+
+
 def _work(rank: int | None, task: bytes, tell: Callable[[bytes], None]) -> bytes:
     """Digest the file whose path is given: what a process does over and over."""
     spare_pandas()
     count = _Count(tell)
-    outcome = _digest_file(Path(os.fsdecode(task)), rank, count.add)
+    outcome = _digest_file(place_of(os.fsdecode(task)), rank, count.add)
     count.tell()
     return _packed(outcome)
+
+
+def _work_in(
+    environment: Mapping[str, str],
+    rank: int | None,
+    task: bytes,
+    tell: Callable[[bytes], None],
+) -> bytes:
+    """Digest a file as :func:`_work` does, with the variables of who asked."""
+    os.environ.update(environment)
+    return _work(rank, task, tell)
 
 
 class _Count:

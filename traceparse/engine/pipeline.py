@@ -18,7 +18,15 @@ from traceparse.errors import (
     TraceparseError,
     UsageError,
 )
-from traceparse.ingest import RankTrace, engine, find, is_built, path_text, read_traces
+from traceparse.ingest import (
+    Place,
+    RankTrace,
+    engine,
+    find,
+    is_built,
+    path_text,
+    read_traces,
+)
 from traceparse.rank import RankDigest, digest, public_tables
 from traceparse.run import Asked, Report, Run, ask, gather
 from traceparse.run.assemble import Assembled, assembled
@@ -85,7 +93,8 @@ def analyze(
     Parameters
     ----------
     paths
-        Trace files, folders (searched downwards) and globs, of one job.
+        Trace files, folders (searched downwards) and globs, of one job; each may be a URL that
+        fsspec reads, such as ``s3://bucket/run/``.
     steps
         Numbers of the steps to report on; all by default.
     rank
@@ -165,8 +174,8 @@ class Explored:
     """A job, analyzed, and where each digest of it is from: its file, and its place in that."""
 
     assembled: Assembled
-    files: tuple[Path, ...]
-    sources: Mapping[int, tuple[Path, int]]
+    files: tuple[Place, ...]
+    sources: Mapping[int, tuple[Place, int]]
 
     def trace(
         self,
@@ -254,7 +263,7 @@ def read(
     return gather([*tables, {"instances": instances_table(job.together)}], job.report)
 
 
-def _find(paths: str | Path | Sequence[str | Path], rank: int | None) -> list[Path]:
+def _find(paths: str | Path | Sequence[str | Path], rank: int | None) -> list[Place]:
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     if not given:
         raise UsageError("no trace given: name a file, a folder or a glob")
@@ -276,7 +285,7 @@ def _digests(outcomes: Iterable[Outcome]) -> list[RankDigest]:
     ]
 
 
-def _failures(files: list[Path], outcomes: list[Outcome]) -> list[Note]:
+def _failures(files: list[Place], outcomes: list[Outcome]) -> list[Note]:
     """Say which files could not be used; raise if that is all of them."""
     failed = [
         (file, outcome)
