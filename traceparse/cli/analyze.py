@@ -10,7 +10,7 @@ import typer
 from traceparse.cli import options
 from traceparse.cli.phases import working
 from traceparse.cli.progress import shown_progress
-from traceparse.cli.reading import Cache, Debug, Jobs, NoCache, Quiet, Strict, reading
+from traceparse.cli.reading import Cache, Debug, Engine, Jobs, NoCache, Quiet, Strict, reading
 from traceparse.cli.show import show_report
 from traceparse.cli.words import parse_formats, parse_steps
 
@@ -42,6 +42,7 @@ def analyze(
         int | None, typer.Option(min=0, help="Rank of a trace that does not say it itself.")
     ] = None,
     jobs: Jobs = 0,
+    engine: Engine = "local",
     cache: Cache = None,
     no_cache: NoCache = False,
     told: options.Told,
@@ -52,7 +53,7 @@ def analyze(
     """Report where the time of a job went, and how much of its peak it used, from traces."""
     formats = parse_formats(format, out=out)
     wanted = None if steps is None else parse_steps(steps)
-    with reading(paths, jobs=jobs, cache=cache, no_cache=no_cache) as how:
+    with reading(paths, jobs=jobs, engine=engine, cache=cache, no_cache=no_cache) as how:
         from traceparse.engine import analyze as run_analysis
 
         if not as_json:
@@ -66,6 +67,7 @@ def analyze(
                 rank=rank,
                 strict=strict,
                 jobs=how.jobs,
+                engine=how.engine,
                 cache=how.cache,
                 progress=progress,
                 **asked,

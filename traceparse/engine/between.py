@@ -44,6 +44,7 @@ def scaling(
     steps: Collection[int] | None = None,
     strict: bool = False,
     jobs: int = 1,
+    engine: str = "local",
     cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Scaling:
@@ -57,7 +58,7 @@ def scaling(
     mode
         ``"strong"``: the runs did the same work together. ``"weak"``: each device did the same
         in all of them. By default what their FLOP tell; else strong, and a note says so.
-    steps, strict, jobs, cache, progress
+    steps, strict, jobs, engine, cache, progress
         As :func:`traceparse.analyze` has them, for each run.
 
     Raises
@@ -76,7 +77,13 @@ def scaling(
     for path, run in zip(paths, given, strict=True):
         with _named(path):
             report = analyze(
-                run, steps=steps, strict=strict, jobs=jobs, cache=cache, progress=progress
+                run,
+                steps=steps,
+                strict=strict,
+                jobs=jobs,
+                engine=engine,
+                cache=cache,
+                progress=progress,
             )
         reports.append(report)
     doubts = [
@@ -109,8 +116,8 @@ def compare(
     steps
         Numbers of the steps to compare, in each run; all by default.
     **reading
-        As :func:`traceparse.analyze` has them, for each run: ``strict``, ``jobs``, ``cache``,
-        ``accelerator``, and so on.
+        As :func:`traceparse.analyze` has them, for each run: ``strict``, ``jobs``, ``engine``,
+        ``cache``, ``accelerator``, and so on.
 
     Raises
     ------

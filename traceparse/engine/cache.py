@@ -26,7 +26,7 @@ from traceparse.rank import RankDigest, StoredError, from_table, to_table
 from traceparse.whole import whole
 from traceparse.work import added_formulas
 
-__all__ = ["Cache"]
+__all__ = ["Cache", "code", "moved"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOMS = ("ingest", "rank", "work", "data")  # whose code and facts make a digest
@@ -37,7 +37,7 @@ _PLAIN: Final = {"use_dictionary": False, "compression": "none", "write_statisti
 
 
 @cache
-def _code() -> bytes:
+def code() -> bytes:
     """Return a hash of all that a digest depends on but the trace."""
     files = sorted(_PACKAGE.glob("*.py"))
     for room in _ROOMS:
@@ -72,7 +72,7 @@ class Cache:
         # also why they cannot be read, as a note says so
         facts = repr(read_sidecar(path)).encode()
         asked = f"{rank}".encode()
-        name = hashlib.sha256(b"\0".join([_code(), asked, facts, *content])).hexdigest()
+        name = hashlib.sha256(b"\0".join([code(), asked, facts, *content])).hexdigest()
         return self.folder / f"{name}.parquet"
 
     def get(self, entry: Path, path: Place) -> list[RankDigest] | None:
@@ -84,7 +84,7 @@ class Cache:
             with pq.ParquetFile(pa.BufferReader(entry.read_bytes())) as file:
                 table = file.read(use_threads=False)
             before = table.schema.metadata[_PATH].decode()
-            return [_moved(digest, before, path_text(path)) for digest in from_table(table)]
+            return [moved(digest, before, path_text(path)) for digest in from_table(table)]
         except (OSError, StoredError, pa.ArrowException, LookupError, TypeError, ValueError):
             return None  # whatever is wrong with it, it is made again
 
@@ -118,7 +118,7 @@ def _version(path: Remote) -> list[bytes] | None:
     return None if version is None else [version.encode("utf-8", "backslashreplace")]
 
 
-def _moved(digest: RankDigest, before: str, now: str) -> RankDigest:
+def moved(digest: RankDigest, before: str, now: str) -> RankDigest:
     """Return the digest of a file that had another path when it was read."""
     if before == now:
         return digest

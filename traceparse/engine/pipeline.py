@@ -75,6 +75,7 @@ def analyze(
     rank: int | None = None,
     strict: bool = False,
     jobs: int = 1,
+    engine: str = "local",
     cache: str | Path | None = None,
     progress: Progress | None = None,
     accelerator: str | Path | None = None,
@@ -104,6 +105,9 @@ def analyze(
     jobs
         How many processes read traces. A script that asks for more than one needs the usual
         ``if __name__ == "__main__"``.
+    engine
+        ``"local"``; ``"dask"``, as many of Dask's workers as there are ``jobs``, or
+        ``"dask://HOST:PORT"``, those of a scheduler, which have to see the files.
     cache
         A folder for digests: a file that was digested before, and has not changed since, is
         not read again. Without it, every file is read.
@@ -163,6 +167,7 @@ def analyze(
         rank=rank,
         strict=strict,
         jobs=jobs,
+        engine=engine,
         cache=cache,
         progress=progress,
         is_peak_measured=peak == "measured",
@@ -212,6 +217,7 @@ def explore(
     rank: int | None = None,
     strict: bool = False,
     jobs: int = 1,
+    engine: str = "local",
     cache: str | Path | None = None,
     progress: Progress | None = None,
     is_peak_measured: bool = False,
@@ -219,7 +225,9 @@ def explore(
     """Analyze a job, and keep what its report rests on; arguments are those of `analyze`."""
     files = _find(paths, rank)
     kept = None if cache is None else Cache(Path(cache))
-    outcomes = digest_files(files, jobs=jobs, rank=rank, progress=progress, cache=kept)
+    outcomes = digest_files(
+        files, jobs=jobs, rank=rank, progress=progress, cache=kept, engine=engine
+    )
     notes = [*_about_engine(), *_about_cache(kept), *_failures(files, outcomes)]
     digests = _digests(outcomes)
     if is_peak_measured:

@@ -50,6 +50,7 @@ def overlay(
     rank: int | None = None,
     strict: bool = False,
     jobs: int = 1,
+    engine: str = "local",
     cache: str | Path | None = None,
     progress: Progress | None = None,
     accelerator: str | Path | None = None,
@@ -60,7 +61,7 @@ def overlay(
 
     Parameters
     ----------
-    paths, rank, strict, jobs, cache, progress, accelerator, peak, ceiling
+    paths, rank, strict, jobs, engine, cache, progress, accelerator, peak, ceiling
         As :func:`traceparse.analyze` has them.
     out
         The file to write: JSON, compressed if its name ends in ``.gz``.
@@ -95,6 +96,7 @@ def overlay(
         rank=rank,
         strict=strict,
         jobs=jobs,
+        engine=engine,
         cache=cache,
         progress=progress,
     )
