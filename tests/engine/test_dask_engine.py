@@ -16,6 +16,7 @@ from distributed import LocalCluster
 
 from tests.traces import kernel, write, write_rank
 from traceparse.engine import analyze, dask_engine, local
+from traceparse.engine.cache import code
 from traceparse.engine.dask_engine import digest_there
 from traceparse.engine.local import digest_files
 from traceparse.errors import InputError, MissingExtraError, TraceparseError, UsageError
@@ -205,12 +206,12 @@ class _Future:
 def test_what_a_worker_does(tmp_path, monkeypatch):
     """Run here, as coverage does not see into other processes."""
     path = write(tmp_path / "rank0.json", [kernel(1, 1)])
-    code = dask_engine.code()
-    answer = digest_there(os.fsencode(path), 2, code)
+    expected = code()
+    answer = digest_there(os.fsencode(path), 2, expected)
     assert isinstance(answer, bytes)
     assert local.unpacked(answer) == digest_files([path], jobs=1, rank=2, progress=None)[0]
-    monkeypatch.setattr(dask_engine.socket, "gethostname", lambda: "node7")
-    gone = local.unpacked(digest_there(os.fsencode(tmp_path / "gone.json"), None, code))
+    monkeypatch.setattr("socket.gethostname", lambda: "node7")
+    gone = local.unpacked(digest_there(os.fsencode(tmp_path / "gone.json"), None, expected))
     assert type(gone) is InputError
     assert str(gone) == (
         f"{tmp_path}/gone.json: is not there for the Dask worker on node7; put traces where "
@@ -236,7 +237,7 @@ def test_what_is_wrong_in_our_code_is_not_hidden(tmp_path, monkeypatch, capsys):
         raise RecursionError("too deep")
 
     monkeypatch.setattr(dask_engine, "digest_file", failing)
-    answer = digest_there(os.fsencode(path), None, dask_engine.code())
+    answer = digest_there(os.fsencode(path), None, code())
     with pytest.raises(TraceparseError) as caught:
         dask_engine._outcome(_Future(answer), path, "dask")
     assert str(caught.value) == (

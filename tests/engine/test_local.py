@@ -67,7 +67,8 @@ def test_what_a_process_does(tmp_path):
 def test_a_process_has_the_variables_of_who_asked(tmp_path, monkeypatch):
     path = write(tmp_path / "rank0.json", [kernel(1, 1)])
     monkeypatch.setenv("AWS_PROFILE", "before")
-    packed = local._work_in({"AWS_PROFILE": "now"}, None, os.fsencode(path), [].append)
+    told: list[bytes] = []
+    packed = local._work_in({"AWS_PROFILE": "now"}, None, os.fsencode(path), told.append)
     assert local.unpacked(packed) == digest_files([path], jobs=1, rank=None, progress=None)[0]
     assert os.environ["AWS_PROFILE"] == "now"
 
