@@ -39,7 +39,6 @@ def test_both_engines_run_and_a_worker_is_killed(run, capsys):
     _, record = run(lambda _engine, _killed: 5.0)
     rows = record["rows"]
     assert list(rows) == ["local, 2 processes", "dask, 2 workers", "dask, a worker killed"]
-    assert rows["dask, a worker killed"]["client_rss_bytes"] == 10**8
     said = capsys.readouterr().out
     assert "different reports of all runs: 1.00 (at most 1: met)" in said
     assert "client peak MB, dask, a worker killed: 100.00 (at most 1000: met)" in said
@@ -47,7 +46,7 @@ def test_both_engines_run_and_a_worker_is_killed(run, capsys):
 
 def test_reports_that_differ_are_seen(run, capsys):
     run(lambda _engine, killed: float(killed))
-    assert "different reports of all runs: 2.00 (at most 1: NOT met)" in capsys.readouterr().out
+    assert "different reports of all runs: 2.00 (at most 1: NOT MET)" in capsys.readouterr().out
 
 
 def test_a_run_tells_its_report_by_a_number(tmp_path):
