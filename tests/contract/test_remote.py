@@ -23,6 +23,7 @@ from traceparse.ingest import remote, source
 from traceparse.ingest.remote import Remote
 from traceparse.run import ask
 
+pytestmark = pytest.mark.slow  # a server has to start
 _ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "for-tests",
     "AWS_SECRET_ACCESS_KEY": "for-tests",
