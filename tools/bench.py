@@ -167,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     for name, default, what in (
         ("--ranks", 256, "of the job"),
-        ("--layers", 32, "of the network"),
+        ("--layers", 8, "of the network"),
     ):
         command.add_argument(
             name, type=_at_least_one, default=default, help=f"{what} (default: {default})"
