@@ -165,7 +165,8 @@ def test_a_scheduler_without_workers(run, monkeypatch):
 def test_what_names_no_engine(run, tmp_path, engine):
     with pytest.raises(UsageError) as caught:
         analyze(run, engine=engine, cache=tmp_path / "cache")
-    assert str(caught.value) == f"--engine {engine}: give local, dask or dask://HOST:PORT"
+    name = engine.replace("me:secret", "***")
+    assert str(caught.value) == f"--engine {name}: give local, dask or dask://HOST:PORT"
 
 
 def test_dask_may_not_be_there(run, monkeypatch):

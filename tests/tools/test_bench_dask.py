@@ -50,7 +50,7 @@ def test_reports_that_differ_are_seen(run, capsys):
 
 
 def test_a_run_tells_its_report_by_a_number(tmp_path):
-    found = []
+    found: list[dict[str, float]] = []
     for ranks in (1, 1, 2):
         folder = tmp_path / f"run{len(found) // 2}"
         folder.mkdir(exist_ok=True)

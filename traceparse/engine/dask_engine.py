@@ -34,6 +34,7 @@ from traceparse.errors import (
     one_line,
 )
 from traceparse.ingest import Place, Remote, path_text, place_of
+from traceparse.urls import redacted, shown
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -57,7 +58,7 @@ def require_engine(engine: str) -> None:
         It is none.
     """
     if engine != "dask" and _ADDRESS.fullmatch(engine) is None:
-        raise UsageError(f"--engine {engine}: give local, dask or dask://HOST:PORT")
+        raise UsageError(f"--engine {shown(engine)}: give local, dask or dask://HOST:PORT")
 
 
 def digested(
@@ -173,7 +174,7 @@ def _outcome(future: Future, path: Place, engine: str) -> Outcome | None:
             f"is no report; look at its log, and try again"
         ) from error
     if answer[:1] == _FAILED:
-        print(answer[1:].decode(), file=sys.stderr)  # noqa: T201 - as any failure of ours
+        print(redacted(answer[1:].decode()), file=sys.stderr)  # noqa: T201 - as any failure of ours
         raise TraceparseError(
             f"{path}: a Dask worker that read it failed, as it says above, so there is no "
             f"report"
