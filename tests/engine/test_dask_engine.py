@@ -45,6 +45,23 @@ def digest_file(path, rank, on_bytes):
 dask_engine.digest_file = digest_file
 """
 
+_INTERRUPTED = """
+import multiprocessing, os, signal, sys
+from traceparse.engine import analyze
+
+class Progress:
+    def start(self, num_files, num_bytes): ...
+    def advance(self, num_bytes): ...
+    def file_done(self):
+        os.killpg(0, signal.SIGINT)
+
+if __name__ == "__main__":
+    try:
+        analyze(sys.argv[1], engine="dask", jobs=2, progress=Progress())
+    except KeyboardInterrupt:
+        print("interrupted", multiprocessing.active_children())
+"""
+
 
 class _Seen:
     def __init__(self) -> None:
@@ -111,6 +128,21 @@ def test_killed_workers_lose_nothing_and_a_file_that_kills_fails_alone(run, tmp_
     found["notes"].remove(killed)
     assert found == plain
     assert multiprocessing.active_children() == []
+
+
+@pytest.mark.slow
+def test_an_interruption_ends_the_workers_without_a_word(run, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(_INTERRUPTED)
+    done = subprocess.run(
+        [sys.executable, str(script), str(run)],
+        capture_output=True,
+        text=True,
+        check=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (done.stdout, done.stderr) == ("interrupted []\n", "")
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import socket
 import sys
 import tempfile
@@ -18,14 +19,16 @@ import traceback
 import uuid
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from traceparse import __version__
 from traceparse.engine.cache import code, moved
 from traceparse.engine.local import Outcome, digest_file, packed, unpacked
+from traceparse.engine.processes import held
 from traceparse.errors import (
     InputError,
     MissingExtraError,
@@ -211,21 +214,28 @@ def _connected(engine: str, num_workers: int) -> Iterator[Client]:
             f"pip install 'traceparse[dask]'"
         ) from error
     if address is None:
-        with (
-            tempfile.TemporaryDirectory(prefix="traceparse-dask-") as folder,
-            dask.config.set({"temporary-directory": folder}),
-            LocalCluster(
-                n_workers=num_workers,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                local_directory=folder,
-                silence_logs=logging.CRITICAL,
-                # no page, and a port that nobody else has
-                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-            ) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):
-            yield client
+        with ExitStack() as stack:
+            enter = stack.enter_context
+            folder = enter(tempfile.TemporaryDirectory(prefix="traceparse-dask-"))
+            enter(dask.config.set({"temporary-directory": folder}))
+            # Ctrl-C is for this process: workers would complain, and end all the same
+            resource_tracker.ensure_running()  # which lets go of signals that are held
+            with held(signal.SIGINT):
+                cluster = enter(
+                    LocalCluster(
+                        n_workers=num_workers,
+                        threads_per_worker=1,
+                        host="127.0.0.1",
+                        local_directory=folder,
+                        silence_logs=logging.CRITICAL,
+                        # no page, and a port that nobody else has
+                        scheduler_kwargs={
+                            "dashboard": False,
+                            "dashboard_address": "127.0.0.1:0",
+                        },
+                    )
+                )
+            yield enter(Client(cluster, set_as_default=False))
         return
     where = address[1] if "://" in address[1] else f"tcp://{address[1]}"
     try:
