@@ -6,6 +6,7 @@ promised, and writes all samples as JSON. ``analyze``, ``cache``, ``memory``, ``
 ``start`` do so for the whole command; ``all`` is what of each takes ten minutes together.
 ``across`` does so for simulated jobs of many ranks, which take minutes to simulate at first.
 ``dask`` does so for a simulated job that Dask's workers read.
+``hta`` times the way to HTA's ``TraceAnalysis``, by us and by HTA's own loader.
 ``capture`` times a training job with capture and without; it needs torch.
 """
 
@@ -27,6 +28,7 @@ from tools.bench_capture import capture  # noqa: E402
 from tools.bench_child import ENGINES  # noqa: E402
 from tools.bench_dask import dask  # noqa: E402
 from tools.bench_facts import BenchError, default_traces, machine, versions  # noqa: E402
+from tools.bench_hta import hta  # noqa: E402
 from tools.bench_job import analyze, cache, start  # noqa: E402
 from tools.bench_load import load  # noqa: E402
 from tools.bench_make import larger_trace  # noqa: E402
@@ -157,6 +159,16 @@ def _parser() -> argparse.ArgumentParser:
         type=_at_least_one,
         default=363,
         help="of the network (default: 363, 2,000 kernels a step)",
+    )
+    command = _command(
+        commands, "hta", "time the way to HTA's analyses", _with(hta, "megabytes")
+    )
+    command.add_argument(
+        "--size",
+        type=_at_least_one,
+        metavar="MB",
+        dest="megabytes",
+        help="make a trace so large of the PATHs first (default: the first as it is)",
     )
     command = _command(
         commands,

@@ -126,6 +126,32 @@ def _hta(path: str) -> Load:
     return lambda: parser.parse_trace_dataframe(path, config)
 
 
+def _hta_bridge(path: str) -> Load:
+    """Run the whole way to HTA's analyses, by our reader: what is to be had of the run, too."""
+    traceparse, _ = import_module("traceparse"), _hta_analysis(path)
+    return lambda: traceparse.to_hta(traceparse.read(path))
+
+
+def _hta_frames(path: str) -> Load:
+    """Read for HTA alone, given a run."""
+    traceparse, _ = import_module("traceparse"), _hta_analysis(path)
+    run = traceparse.read(path)
+    return lambda: traceparse.to_hta(run)
+
+
+def _hta_analysis(path: str) -> Load:
+    """HTA's own loader of one file or a folder, to its ``TraceAnalysis``."""
+    import_module("logging").disable()  # it logs each file
+    analysis = import_module("hta.trace_analysis").TraceAnalysis
+    if Path(path).is_dir():
+        return lambda: analysis(trace_dir=path)
+    return lambda: analysis(trace_files={0: path}, trace_dir="")
+
+
+def _frames(analysis: Any) -> Counts:  # noqa: ANN401 - a TraceAnalysis
+    return {"rows": sum(map(len, analysis.t.traces.values()))}
+
+
 def _tracelens(path: str) -> Load:
     loader = import_module("TraceLens.util").DataLoader
     return lambda: loader.load_data(path)
@@ -165,6 +191,9 @@ ENGINES = {
         "torch-tb-profiler RunProfileData", ("torch_tb_profiler",), _tensorboard, _profile
     ),
     "hta": Engine("HTA parse_trace_dataframe", ("hta", "pandas"), _hta, _frame),
+    "hta-bridge": Engine("traceparse to_hta", (*_OURS, "hta"), _hta_bridge, _frames),
+    "hta-frames": Engine("traceparse to_hta of a run", (*_OURS, "hta"), _hta_frames, _frames),
+    "hta-analysis": Engine("HTA TraceAnalysis", ("hta", "pandas"), _hta_analysis, _frames),
 }
 
 

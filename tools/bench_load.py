@@ -50,6 +50,7 @@ rounds to microseconds. traceparse keeps what it analyzes, to the nanosecond; "a
 python_function and counter events as well. TraceLens's DataLoader calls orjson.loads on the
 bytes of the file and does no more. torch-tb-profiler has no loader apart from its analysis."""
 _PACKED = "traceparse-gz"
+_TO_HTA = "hta-"  # those of the benchmark hta
 _TIMES = {"load": "times_{}", "process": "times_{}_process"}
 _NATIVE = "native engine on one core"
 _PROMISES = (
@@ -97,7 +98,11 @@ def load(path: Path, *, repeat: int, engines: Sequence[str] = ()) -> Outcome:
 def _engines() -> list[str]:
     """Return the engines that this system can run as they are meant."""
     can_hold = hasattr(os, "sched_setaffinity")
-    return [name for name in ENGINES if can_hold or name != "traceparse-core"]
+    return [
+        name
+        for name in ENGINES
+        if (can_hold or name != "traceparse-core") and not name.startswith(_TO_HTA)
+    ]
 
 
 def _measure(row: _Row) -> Measure | None:

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Make a virtual environment for development, for benchmarks or for fuzzing.
+# Make a virtual environment for development, for benchmarks, for HTA or for fuzzing.
 #
-#   sh tools/setup_env.sh FOLDER PYTHON dev|bench|fuzz
+#   sh tools/setup_env.sh FOLDER PYTHON dev|bench|hta|hta05|fuzz
 #
 # Versions come from constraints-dev.txt, which holds torch at a build without CUDA: users get
 # whatever torch they have, developers need only the CPU.
@@ -23,6 +23,10 @@ case $purpose in
         pip --constraint constraints-dev.txt --editable '.[hta]' orjson
         pip --constraint constraints-dev.txt torch-tb-profiler ||
             echo "no torch-tb-profiler for this Python: it will not be timed"
+        ;;
+    hta) pip --constraint constraints-dev.txt --editable '.[hta]' hypothesis pytest pytest-benchmark ;;
+    hta05)  # without constraints, which hold pandas at 3: its call stacks need an older one
+        pip --editable . 'HolisticTraceAnalysis==0.5.0' 'pandas<3' hypothesis pytest pytest-benchmark
         ;;
     fuzz)
         pip --constraint constraints-dev.txt --editable .

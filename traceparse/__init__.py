@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from traceparse.bridge.hta import to_hta
     from traceparse.capture import profile
     from traceparse.engine import analyze, compare, read, scaling
     from traceparse.errors import Note, TraceparseError
@@ -32,6 +33,7 @@ __all__ = [
     "profile",
     "read",
     "scaling",
+    "to_hta",
 ]
 
 _HOME = {
@@ -46,6 +48,7 @@ _HOME = {
     "profile": "traceparse.capture",
     "read": "traceparse.engine",
     "scaling": "traceparse.engine",
+    "to_hta": "traceparse.bridge.hta",
 }
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
 from typer.testing import CliRunner
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 from tests.traces import kernel, launch, step, write, write_rank
 from traceparse.cli import app
 from traceparse.engine import analyze
-from traceparse.errors import InputError, StrictError, UsageError
+from traceparse.errors import InputError, MissingExtraError, StrictError, UsageError
 
 
 def _run(*words, fails: type[Exception] | None = None):
@@ -109,3 +110,23 @@ def test_out_that_is_no_folder_is_one_line(tmp_path):
     assert str(result.exception) == (
         f"{path}: cannot be written to (File exists); give --out another folder"
     )
+
+
+@pytest.mark.hta
+def test_hta_adds_what_hta_finds(tmp_path):
+    pytest.importorskip("hta")
+    events = [launch(100, correlation=5), kernel(110, 20, correlation=5)]
+    path = write(tmp_path / "t.json", events)
+    report = json.loads(_run(path, "--hta", "--json").stdout)
+    (queue,) = report["hta"]["queue_length"]
+    assert (queue["rank"], queue["stream"], queue["max"]) == (0, 7, 1)
+    assert json.loads(_run(path, "--json").stdout) == {**report, "hta": None}
+
+
+def test_hta_that_is_not_installed_is_named_before_anything_is_read(tmp_path, monkeypatch):
+    def version(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    result = _run(tmp_path / "nowhere", "--hta", fails=MissingExtraError)
+    assert str(result.exception) == "HTA is not installed: pip install 'traceparse[hta]'"

@@ -15,7 +15,7 @@ def test_top_level_fields_are_those_of_the_contract(report):
     assert set(report.to_dict()) == {
         *("schema_version", "generator", "run", "notes", "files", "devices", "utilization"),
         *("collectives", "clock", "scaling_loss", "roofline", "findings", "summary", "cost"),
-        *("what_if", "bands", "top_kernels", "host", "copies"),
+        *("what_if", "bands", "top_kernels", "host", "copies", "hta"),
     }
     assert next(iter(report.to_dict())) == "schema_version"
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from tests.traces import kernel, step, write, write_rank
+from tests.traces import kernel, launch, op, step, write, write_rank
 from traceparse.engine import read
 from traceparse.tables import TABLES, schema_of
 
@@ -29,6 +29,18 @@ def test_frames_for_people(tmp_path):
         "compute": 6000,
         "comm": 4000,
     }
+
+
+def test_shapes_that_are_written_alike_make_a_frame(tmp_path):
+    """Scalars are left out of what people read, so inputs that differ may look the same."""
+    dims = [[[2, 3], []], [[2, 3]], [[], [2, 3]]]
+    events = []
+    for n, sizes in enumerate(dims, 1):
+        events.append(op(10 * n, 9, "aten::relu", **{"Input Dims": sizes}))
+        events += [launch(10 * n + 1, correlation=n), kernel(100 + n, 1, correlation=n)]
+    frame = read(write(tmp_path / "rank0.json", events)).tables["kernels"].to_pandas()
+    assert frame["shapes"].tolist() == ["2x3"] * 3
+    assert frame["shapes"].cat.categories.tolist() == ["2x3"]
 
 
 def test_steps_and_files_are_tables_too(tmp_path):

@@ -41,6 +41,9 @@ def analyze(
     rank: Annotated[
         int | None, typer.Option(min=0, help="Rank of a trace that does not say it itself.")
     ] = None,
+    hta: Annotated[
+        bool, typer.Option("--hta", help="Add HTA's critical path and queue lengths.")
+    ] = False,
     jobs: Jobs = 0,
     engine: Engine = "local",
     cache: Cache = None,
@@ -56,6 +59,10 @@ def analyze(
     with reading(paths, jobs=jobs, engine=engine, cache=cache, no_cache=no_cache) as how:
         from traceparse.engine import analyze as run_analysis
 
+        if hta:
+            from traceparse.bridge.hta import installed
+
+            installed()  # before minutes are spent
         if not as_json:
             import traceparse.report.terminal  # noqa: F401 - while others start to read
 
@@ -72,5 +79,9 @@ def analyze(
                 progress=progress,
                 **asked,
             )
+            if hta:
+                from traceparse.bridge.hta import with_hta
+
+                report = with_hta(report)
     with working():
         show_report(report, as_json=as_json, quiet=quiet, out=out, formats=formats, full=full)

@@ -65,7 +65,12 @@ class Reading(NamedTuple):
 
 @contextmanager
 def reading(
-    paths: Sequence[str], *, jobs: int, engine: str, cache: Path | None, no_cache: bool
+    paths: Sequence[str],
+    *,
+    jobs: int,
+    cache: Path | None,
+    no_cache: bool,
+    engine: str = "local",
 ) -> Iterator[Reading]:
     """Start the processes that read, while this one goes on; pandas is spared.
 

@@ -132,7 +132,11 @@ class _Owned:
         found = ops.select(["name", "input_dims"]).unify_dictionaries()
         names, dims = (column.combine_chunks() for column in found.columns)
         shapes = [shapes_text(read_inputs(text)) for text in dims.dictionary.to_pylist()]
-        dims = pa.DictionaryArray.from_arrays(dims.indices, pa.array(shapes, pa.string()))
+        # several dims may be written alike, and pandas takes each text only once
+        texts = pa.array(shapes, pa.string()).dictionary_encode()
+        dims = pa.DictionaryArray.from_arrays(
+            texts.indices.take(dims.indices), texts.dictionary
+        )
         rows = pa.array(self._ops, mask=self._ops == NOTHING)
         known = [self._signatures[call] for call in range(len(self._signatures))]
         dtypes = [

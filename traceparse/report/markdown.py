@@ -15,6 +15,7 @@ from traceparse.report.charts.spans import (
     mean_parts,
     parts_seen,
 )
+from traceparse.report.hta_text import hta_lines
 from traceparse.report.markdown_text import code, prose, table
 from traceparse.report.notes import note_lines
 from traceparse.report.peak import (
@@ -74,6 +75,7 @@ def _text(report: Report, links: Mapping[str, str]) -> str:
         *_operators(report, links),
         *_kernels(report),
         *_changes(report),
+        *_hta(report),
         *_notes(report),
         *_closing(report),
     ]
@@ -147,6 +149,12 @@ def _peak(report: Report, links: Mapping[str, str]) -> Iterator[str]:
     yield table(("share of the peak", "percent"), rows)
     told = [*premises(report), *cost_lines(report.cost)]
     yield "\n".join(f"* {prose(line)}" for line in told)
+
+
+def _hta(report: Report) -> Iterator[str]:
+    if lines := [*hta_lines(report.hta)]:
+        yield "## HTA"
+        yield "\n".join(f"* {prose(line)}" for line in lines)
 
 
 def _ranks(report: Report, links: Mapping[str, str]) -> Iterator[str]:

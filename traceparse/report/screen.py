@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from rich.console import Console
 
 from traceparse.report.choose import largest_span
+from traceparse.report.hta_text import MOST_ON_SCREEN, hta_lines
 from traceparse.report.lines import say
 from traceparse.report.peak import cost_lines, has_figures, headline, why_unknown
 from traceparse.report.recorded import overhead_text
@@ -17,7 +19,7 @@ from traceparse.report.words import PARTS
 from traceparse.run import Report
 from traceparse.units import UNKNOWN, format_number_of, format_ratio, format_usd, ms_decimals
 
-__all__ = ["render"]
+__all__ = ["print_hta", "render"]
 
 _MAX_ROWS = 8
 _MAX_FINDINGS = 4
@@ -42,8 +44,17 @@ def render(report: Report, console: Console) -> None:
         if not number:
             console.print()
         say(console, line, lead="" if number else "Cost ", lead_style="bold")
+    print_hta(report, console, most=MOST_ON_SCREEN)
     console.print()
     say(console, _more(report), "dim")
+
+
+def print_hta(report: Report, console: Console, *, most: int | None = None) -> None:
+    """Print what HTA found, where it was asked."""
+    for number, line in enumerate(islice(hta_lines(report.hta), most)):
+        if not number:
+            console.print()
+        say(console, line, lead="" if number else "HTA ", lead_style="bold")
 
 
 def _print_shares(report: Report, console: Console) -> None:

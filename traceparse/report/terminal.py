@@ -10,6 +10,7 @@ from traceparse.report.choose import largest_span
 from traceparse.report.lines import say
 from traceparse.report.notes import health_text, not_computed, note_lines
 from traceparse.report.recorded import overhead_text, recorded_text
+from traceparse.report.screen import print_hta
 from traceparse.report.terminal_across import render_across
 from traceparse.report.terminal_peak import render_findings, render_peak
 from traceparse.report.terminal_spans import print_devices, print_steps
@@ -38,6 +39,7 @@ def render(report: Report, console: Console) -> None:
     render_peak(report, console)
     render_across(report, console)
     render_what_if(report, console)
+    print_hta(report, console)
 
 
 def _print_recorded(report: Report, console: Console) -> None:

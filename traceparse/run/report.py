@@ -122,7 +122,8 @@ class Report:
     (another) says what hosts did while devices idled: ``data_loader_ns``, ``sync_ns``,
     ``launch_ns`` and ``unknown_ns`` (:mod:`traceparse.rank.idle`) add up to ``idle_ns`` of the
     summary; ``None`` where that is not known. ``copies`` (another) are copies and memsets of
-    whole files by direction and memory (:func:`traceparse.run.copies.copies`).
+    whole files by direction and memory (:func:`traceparse.run.copies.copies`). ``hta``
+    (another) is what HTA finds, where it was asked (:mod:`traceparse.bridge.hta.results`).
     """
 
     generator: Mapping[str, str]
@@ -143,6 +144,7 @@ class Report:
     findings: Sequence[Mapping[str, Any]] | None = None
     cost: Mapping[str, Any] | None = None
     bands: Mapping[str, Mapping[str, Any]] | None = None
+    hta: Mapping[str, Any] | None = None
     schema_version: int = SCHEMA_VERSION
 
     def to_dict(self) -> dict[str, Any]:
