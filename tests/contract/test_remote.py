@@ -21,6 +21,7 @@ from traceparse.engine import explore
 from traceparse.errors import InputError
 from traceparse.ingest import remote, source
 from traceparse.ingest.remote import Remote
+from traceparse.report import json_text
 from traceparse.run import ask
 
 pytestmark = pytest.mark.slow  # a server has to start
@@ -95,6 +96,10 @@ def test_other_ways_to_read_take_urls(s3, run):
         traceparse.compare(local, run / "late"), run
     )
     assert change.base.paths == (url,)
+    s3.pipe("bucket/base.json", json_text.render(traceparse.analyze(local)).encode())
+    stored = traceparse.compare("s3://bucket/base.json", url)
+    assert stored.base.paths == ("s3://bucket/base.json",)
+    assert stored.step_ns == traceparse.compare(local, local).step_ns
     job = explore(url, asked=ask())
     first = job.assembled.parts[0].digest
     again = job.trace(first).health
@@ -229,3 +234,12 @@ def test_a_signature_is_used_and_never_shown(web, run):
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "f00" not in done.stdout + done.stderr
+
+
+def test_hta_reads_what_is_behind_a_url(s3, run):
+    s3.put(str(run), "bucket/run", recursive=True)
+    pytest.importorskip("hta")
+    found = traceparse.to_hta(traceparse.analyze("s3://bucket/run/rank0.json"))
+    expected = traceparse.to_hta(traceparse.analyze(run / "rank0.json"))
+    assert found.t.trace_files == {0: "s3://bucket/run/rank0.json"}
+    assert found.t.traces[0].equals(expected.t.traces[0])
