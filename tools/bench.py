@@ -5,6 +5,7 @@ loading of one trace file, or of a large one made of several, prints a table and
 promised, and writes all samples as JSON. ``analyze``, ``cache``, ``memory``, ``scale`` and
 ``start`` do so for the whole command; ``all`` is what of each takes ten minutes together.
 ``across`` does so for simulated jobs of many ranks, which take minutes to simulate at first.
+``dask`` does so for a simulated job that Dask's workers read.
 ``hta`` times the way to HTA's ``TraceAnalysis``, by us and by HTA's own loader.
 ``capture`` times a training job with capture and without; it needs torch.
 """
@@ -25,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 from tools.bench_across import across  # noqa: E402
 from tools.bench_capture import capture  # noqa: E402
 from tools.bench_child import ENGINES  # noqa: E402
+from tools.bench_dask import dask  # noqa: E402
 from tools.bench_facts import BenchError, default_traces, machine, versions  # noqa: E402
 from tools.bench_hta import hta  # noqa: E402
 from tools.bench_job import analyze, cache, start  # noqa: E402
@@ -168,6 +170,20 @@ def _parser() -> argparse.ArgumentParser:
         dest="megabytes",
         help="make a trace so large of the PATHs first (default: the first as it is)",
     )
+    command = _command(
+        commands,
+        "dask",
+        "time the analysis of a simulated job by local processes and by Dask's workers",
+        _by_name(dask, "ranks", "layers"),
+        has_paths=False,
+    )
+    for name, default, what in (
+        ("--ranks", 256, "of the job"),
+        ("--layers", 8, "of the network"),
+    ):
+        command.add_argument(
+            name, type=_at_least_one, default=default, help=f"{what} (default: {default})"
+        )
     command = _command(
         commands,
         "capture",

@@ -25,7 +25,7 @@ from tools.bench_table import (
     process_figures,
 )
 
-__all__ = ["across"]
+__all__ = ["across", "simulated_job"]
 
 ROOT = Path(__file__).resolve().parent.parent
 _STEPS = 5
@@ -38,9 +38,9 @@ def across(*, ranks: Sequence[int], gathered: int, layers: int, repeat: int) -> 
     The last row is the second run on ``gathered`` ranks: what was digested comes from the
     cache, so that it is what is done across ranks, and reading the digests.
     """
-    jobs = {_ranks(count): _job(count, layers) for count in sorted(ranks)}
+    jobs = {_ranks(count): simulated_job(count, layers) for count in sorted(ranks)}
     last, from_cache = _ranks(max(ranks)), f"{_ranks(gathered)}, from the cache"
-    large = _job(gathered, _FEW_LAYERS)
+    large = simulated_job(gathered, _FEW_LAYERS)
     with tempfile.TemporaryDirectory(prefix="bench-cache-") as cache:
         words = {
             **{name: analyze_words("--no-cache", "--", str(job)) for name, job in jobs.items()},
@@ -98,7 +98,7 @@ def _goals(rows: Mapping[str, Figures], last: str, from_cache: str) -> list[Goal
     ]
 
 
-def _job(ranks: int, layers: int) -> Path:
+def simulated_job(ranks: int, layers: int) -> Path:
     """Return a folder with a simulated job, which stays in ``bench-out/traces``."""
     script = ROOT / "tools" / "simulate.py"
     digest = hashlib.sha256()

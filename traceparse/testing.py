@@ -24,7 +24,7 @@ from typing import Any, Final
 from traceparse.engine import analyze
 from traceparse.engine.stored import stored_in
 from traceparse.errors import UsageError
-from traceparse.ingest import path_text
+from traceparse.ingest import path_text, place_of
 from traceparse.report import json_text
 from traceparse.report.check_text import found_lines
 from traceparse.report.safe import visible
@@ -109,7 +109,7 @@ def _name(traces: str | Path | Sequence[str | Path] | Report) -> str:
         return "the report"
     given = [traces] if isinstance(traces, str | Path) else list(traces)
     more = f" and {len(given) - 1} more" if len(given) > 1 else ""
-    return visible(path_text(Path(given[0])) + more)
+    return visible(path_text(place_of(given[0])) + more)
 
 
 def _about_conditions(name: str, report: Report, conditions: list[str]) -> Iterator[str]:

@@ -118,19 +118,19 @@ def test_facts_beside_a_trace_are_those_of_today(tmp_path, folder):
 
 def test_other_code_makes_other_digests(trace, folder, monkeypatch):
     put(folder, trace)
-    monkeypatch.setattr(cache, "_code", lambda: b"changed")
+    monkeypatch.setattr(cache, "code", lambda: b"changed")
     assert get(folder, trace) is None
 
 
 def test_the_code_is_all_that_a_digest_depends_on(tmp_path, monkeypatch):
-    known = cache._code.__wrapped__()
+    known = cache.code.__wrapped__()
     shutil.copytree(cache._PACKAGE, tmp_path / "traceparse", dirs_exist_ok=True)
     monkeypatch.setattr(cache, "_PACKAGE", tmp_path / "traceparse")
-    assert cache._code.__wrapped__() == known
+    assert cache.code.__wrapped__() == known
     for name in ("ingest/_scanner.c", "rank/steps.py", "data/kernels.toml", "intervals.py"):
         path = tmp_path / "traceparse" / name
         path.write_text(path.read_text() + "\n")
-        changed = cache._code.__wrapped__()
+        changed = cache.code.__wrapped__()
         assert changed != known
         known = changed
 

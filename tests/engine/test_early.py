@@ -34,3 +34,16 @@ def test_others_may_need_none(started, tmp_path):
     for path, jobs, cache in ((tmp_path, 1, None), (trace, 2, None), (tmp_path, 2, tmp_path)):
         with readers_ready([str(path)], jobs=jobs, cache=cache):
             assert "start" not in started
+
+
+@pytest.mark.parametrize(
+    ("url", "is_many"),
+    [
+        ("s3://bucket/run", True),
+        ("s3://bucket/run/rank*.json", True),
+        ("s3://bucket/run/rank0.json.gz", False),
+    ],
+)
+def test_what_a_url_names_is_guessed(started, url, is_many):
+    with readers_ready([url], jobs=2, cache=None):
+        assert ("start" in started) == is_many

@@ -53,15 +53,24 @@ def test_what_a_process_does(tmp_path):
     """Run here, as coverage does not see into other processes."""
     path = write(tmp_path / "rank0.json", [kernel(1, 1)])
     told: list[bytes] = []
-    found = local._unpacked(local._work(2, os.fsencode(path), told.append))
+    found = local.unpacked(local._work(2, os.fsencode(path), told.append))
     assert found == digest_files([path], jobs=1, rank=2, progress=None)[0]
     assert sum(map(int, told)) == path.stat().st_size
     gone = tmp_path / os.fsdecode(b"\xff gone.json")
-    refused = local._unpacked(local._work(2, os.fsencode(gone), told.append))
+    refused = local.unpacked(local._work(2, os.fsencode(gone), told.append))
     assert type(refused) is InputError
     assert str(refused) == f"{gone}: cannot be read: No such file or directory; " + (
         "check its permissions"
     )
+
+
+def test_a_process_has_the_variables_of_who_asked(tmp_path, monkeypatch):
+    path = write(tmp_path / "rank0.json", [kernel(1, 1)])
+    monkeypatch.setenv("AWS_PROFILE", "before")
+    told: list[bytes] = []
+    packed = local._work_in({"AWS_PROFILE": "now"}, None, os.fsencode(path), told.append)
+    assert local.unpacked(packed) == digest_files([path], jobs=1, rank=None, progress=None)[0]
+    assert os.environ["AWS_PROFILE"] == "now"
 
 
 def test_bytes_are_told_now_and_then(monkeypatch):

@@ -131,7 +131,7 @@ def test_signals_are_held_and_then_come():
     came = []
     before = signal.signal(signal.SIGUSR1, lambda *_: came.append(1))
     try:
-        with processes._held(signal.SIGUSR1):
+        with processes.held(signal.SIGUSR1):
             # other threads of this process, such as numpy's, would take one that is for all
             signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
             assert came == []

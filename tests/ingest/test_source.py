@@ -9,7 +9,8 @@ import zstandard
 
 from traceparse.errors import InputError
 from traceparse.ingest import source as source_module
-from traceparse.ingest.source import Source, find
+from traceparse.ingest.listing import find
+from traceparse.ingest.source import Source
 
 TEXT = b'{"traceEvents": []}' * 5000
 GZIP, ZSTD = gzip.compress(TEXT), zstandard.compress(TEXT)

@@ -10,7 +10,7 @@ import typer
 from traceparse.cli import options
 from traceparse.cli.phases import working
 from traceparse.cli.progress import shown_progress
-from traceparse.cli.reading import Cache, Debug, Jobs, NoCache, Quiet, Strict, reading
+from traceparse.cli.reading import Cache, Debug, Engine, Jobs, NoCache, Quiet, Strict, reading
 from traceparse.cli.show import show_report
 from traceparse.cli.words import parse_formats, parse_steps
 
@@ -22,7 +22,8 @@ def analyze(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH...", help="Trace files, folders (searched) or globs of one job."
+            metavar="PATH...",
+            help="Trace files, folders (searched), globs or URLs (s3://...) of one job.",
         ),
     ],
     *,
@@ -44,6 +45,7 @@ def analyze(
         bool, typer.Option("--hta", help="Add HTA's critical path and queue lengths.")
     ] = False,
     jobs: Jobs = 0,
+    engine: Engine = "local",
     cache: Cache = None,
     no_cache: NoCache = False,
     told: options.Told,
@@ -54,7 +56,7 @@ def analyze(
     """Report where the time of a job went, and how much of its peak it used, from traces."""
     formats = parse_formats(format, out=out)
     wanted = None if steps is None else parse_steps(steps)
-    with reading(paths, jobs=jobs, cache=cache, no_cache=no_cache) as how:
+    with reading(paths, jobs=jobs, engine=engine, cache=cache, no_cache=no_cache) as how:
         from traceparse.engine import analyze as run_analysis
 
         if hta:
@@ -72,6 +74,7 @@ def analyze(
                 rank=rank,
                 strict=strict,
                 jobs=how.jobs,
+                engine=how.engine,
                 cache=how.cache,
                 progress=progress,
                 **asked,

@@ -12,7 +12,7 @@ import typer
 from traceparse.cli import options
 from traceparse.cli.phases import working
 from traceparse.cli.progress import shown_progress
-from traceparse.cli.reading import Cache, Debug, Jobs, NoCache, Quiet, Strict, reading
+from traceparse.cli.reading import Cache, Debug, Engine, Jobs, NoCache, Quiet, Strict, reading
 from traceparse.cli.show import show_checked
 from traceparse.cli.words import parse_steps
 from traceparse.errors import UsageError
@@ -31,7 +31,8 @@ def check(
         list[str],
         typer.Argument(
             metavar="PATH...",
-            help="Trace files, folders (searched) or globs of one job; or its report.json.",
+            help="Trace files, folders (searched), globs or URLs of one job; or its "
+            "report.json.",
         ),
     ],
     *,
@@ -65,6 +66,7 @@ def check(
         int | None, typer.Option(min=0, help="Rank of a trace that does not say it itself.")
     ] = None,
     jobs: Jobs = 0,
+    engine: Engine = "local",
     cache: Cache = None,
     no_cache: NoCache = False,
     told: options.Told,
@@ -92,7 +94,7 @@ def check(
     if report is None:
         kept = settings.options
         wanted = steps or kept.get("steps")
-        with reading(paths, jobs=jobs, cache=cache, no_cache=no_cache) as how:
+        with reading(paths, jobs=jobs, engine=engine, cache=cache, no_cache=no_cache) as how:
             from traceparse.engine import analyze
 
             asked = _with_kept(told, kept).arguments()
@@ -103,6 +105,7 @@ def check(
                     rank=rank,
                     strict=strict or kept.get("strict", False),
                     jobs=how.jobs,
+                    engine=how.engine,
                     cache=how.cache,
                     progress=progress,
                     **asked,

@@ -10,7 +10,7 @@ import typer
 from traceparse.cli import options
 from traceparse.cli.phases import working
 from traceparse.cli.progress import shown_progress
-from traceparse.cli.reading import Cache, Debug, Jobs, NoCache, Quiet, Strict, reading
+from traceparse.cli.reading import Cache, Debug, Engine, Jobs, NoCache, Quiet, Strict, reading
 from traceparse.cli.show import show_compared
 from traceparse.cli.words import parse_steps
 from traceparse.errors import UsageError
@@ -57,6 +57,7 @@ def compare(
         str | None, typer.Option(metavar="3-5", help="Compare these steps of each run only.")
     ] = None,
     jobs: Jobs = 0,
+    engine: Engine = "local",
     cache: Cache = None,
     no_cache: NoCache = False,
     told: options.Told,
@@ -79,7 +80,9 @@ def compare(
         )
     sides = [*given[:1], *(base or [])], [*given[1:], *(new or [])]
     wanted = None if steps is None else parse_steps(steps)
-    with reading([*sides[0], *sides[1]], jobs=jobs, cache=cache, no_cache=no_cache) as how:
+    with reading(
+        [*sides[0], *sides[1]], jobs=jobs, engine=engine, cache=cache, no_cache=no_cache
+    ) as how:
         from traceparse.engine import compare as run_comparison
 
         asked = told.arguments()
@@ -89,6 +92,7 @@ def compare(
                 steps=wanted,
                 strict=strict,
                 jobs=how.jobs,
+                engine=how.engine,
                 cache=how.cache,
                 progress=progress,
                 **asked,

@@ -12,7 +12,7 @@ from traceparse.cli import options
 from traceparse.cli.amounts import parse_bytes, parse_ranks
 from traceparse.cli.phases import working
 from traceparse.cli.progress import shown_progress
-from traceparse.cli.reading import Cache, Debug, Jobs, NoCache, Quiet, Strict, reading
+from traceparse.cli.reading import Cache, Debug, Engine, Jobs, NoCache, Quiet, Strict, reading
 from traceparse.cli.words import parse_steps
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ def overlay(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH...", help="Trace files, folders (searched) or globs of one job."
+            metavar="PATH...",
+            help="Trace files, folders (searched), globs or URLs (s3://...) of one job.",
         ),
     ],
     *,
@@ -52,6 +53,7 @@ def overlay(
         int | None, typer.Option(min=0, help="Rank of a trace that does not say it itself.")
     ] = None,
     jobs: Jobs = 0,
+    engine: Engine = "local",
     cache: Cache = None,
     no_cache: NoCache = False,
     accelerator: options.Accelerator = None,
@@ -66,7 +68,7 @@ def overlay(
     chosen = None if ranks is None else parse_ranks(ranks)
     limit = parse_bytes("--max-bytes", max_bytes)
     told = options.Told(accelerator=accelerator, peak=peak, ceiling=ceiling)
-    with reading(paths, jobs=jobs, cache=cache, no_cache=no_cache) as how:
+    with reading(paths, jobs=jobs, engine=engine, cache=cache, no_cache=no_cache) as how:
         from traceparse.bridge.overlay import overlay as draw
 
         arguments = told.arguments()
@@ -80,6 +82,7 @@ def overlay(
                 rank=rank,
                 strict=strict,
                 jobs=how.jobs,
+                engine=how.engine,
                 cache=how.cache,
                 progress=progress,
                 accelerator=arguments["accelerator"],

@@ -12,10 +12,28 @@ import typer
 
 from traceparse.errors import UsageError
 
-__all__ = ["Cache", "Debug", "Jobs", "NoCache", "Quiet", "Reading", "Strict", "reading"]
+__all__ = [
+    "Cache",
+    "Debug",
+    "Engine",
+    "Jobs",
+    "NoCache",
+    "Quiet",
+    "Reading",
+    "Strict",
+    "reading",
+]
 
 Jobs: TypeAlias = Annotated[
     int, typer.Option(min=0, help="Processes that read traces; 0: one a processor.")
+]
+Engine: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="local|dask[://HOST:PORT]",
+        help="Who reads traces: processes of this machine, Dask's workers on it, or those of "
+        "the Dask scheduler that is named.",
+    ),
 ]
 Cache: TypeAlias = Annotated[
     Path | None,
@@ -38,15 +56,21 @@ Debug: TypeAlias = Annotated[
 
 
 class Reading(NamedTuple):
-    """How traces are read: in how many processes, and where digests are kept, if anywhere."""
+    """How traces are read: by whom, how many, and where digests are kept, if anywhere."""
 
     jobs: int
+    engine: str
     cache: Path | None
 
 
 @contextmanager
 def reading(
-    paths: Sequence[str], *, jobs: int, cache: Path | None, no_cache: bool
+    paths: Sequence[str],
+    *,
+    jobs: int,
+    cache: Path | None,
+    no_cache: bool,
+    engine: str = "local",
 ) -> Iterator[Reading]:
     """Start the processes that read, while this one goes on; pandas is spared.
 
@@ -61,10 +85,10 @@ def reading(
 
     jobs = jobs or os.cpu_count() or 1
     folder = None if no_cache else cache or default_folder()
-    with readers_ready(paths, jobs=jobs, cache=folder):
+    with readers_ready(paths, jobs=jobs if engine == "local" else 1, cache=folder):
         # numpy would start threads for linear algebra, of which there is none
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         from traceparse.tables import spare_pandas
 
         spare_pandas()
-        yield Reading(jobs, folder)
+        yield Reading(jobs, engine, folder)

@@ -9,7 +9,7 @@ import typer
 
 from traceparse.cli.phases import working
 from traceparse.cli.progress import shown_progress
-from traceparse.cli.reading import Cache, Debug, Jobs, NoCache, Quiet, Strict, reading
+from traceparse.cli.reading import Cache, Debug, Engine, Jobs, NoCache, Quiet, Strict, reading
 from traceparse.cli.show import show_scaling
 from traceparse.cli.words import parse_steps
 
@@ -44,6 +44,7 @@ def scaling(
         str | None, typer.Option(metavar="3-5", help="Compare these steps of each run only.")
     ] = None,
     jobs: Jobs = 0,
+    engine: Engine = "local",
     cache: Cache = None,
     no_cache: NoCache = False,
     strict: Strict = False,
@@ -53,7 +54,7 @@ def scaling(
     """Say what a job loses as it grows, and to what, from traces of runs of several sizes."""
     wanted = None if steps is None else parse_steps(steps)
     given = runs or []
-    with reading(given, jobs=jobs, cache=cache, no_cache=no_cache) as how:
+    with reading(given, jobs=jobs, engine=engine, cache=cache, no_cache=no_cache) as how:
         from traceparse.engine import scaling as run_scaling
 
         with working(), shown_progress(quiet=quiet) as progress:
@@ -63,6 +64,7 @@ def scaling(
                 steps=wanted,
                 strict=strict,
                 jobs=how.jobs,
+                engine=how.engine,
                 cache=how.cache,
                 progress=progress,
             )

@@ -11,7 +11,7 @@ from traceparse.engine.local import Progress
 from traceparse.engine.pipeline import REFUSED, analyze
 from traceparse.engine.stored import stored_in
 from traceparse.errors import InputError, Note, StrictError, UsageError
-from traceparse.ingest import path_text
+from traceparse.ingest import path_text, place_of
 from traceparse.run import (
     Comparison,
     Report,
@@ -44,6 +44,7 @@ def scaling(
     steps: Collection[int] | None = None,
     strict: bool = False,
     jobs: int = 1,
+    engine: str = "local",
     cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Scaling:
@@ -57,7 +58,7 @@ def scaling(
     mode
         ``"strong"``: the runs did the same work together. ``"weak"``: each device did the same
         in all of them. By default what their FLOP tell; else strong, and a note says so.
-    steps, strict, jobs, cache, progress
+    steps, strict, jobs, engine, cache, progress
         As :func:`traceparse.analyze` has them, for each run.
 
     Raises
@@ -80,12 +81,18 @@ def scaling(
     """
     given = [runs] if isinstance(runs, str | Path) else list(runs)
     require_runs(len(given), mode)
-    paths = [path_text(Path(run)) for run in given]
+    paths = [path_text(place_of(run)) for run in given]
     reports = []
     for path, run in zip(paths, given, strict=True):
         with _named(path):
             report = analyze(
-                run, steps=steps, strict=strict, jobs=jobs, cache=cache, progress=progress
+                run,
+                steps=steps,
+                strict=strict,
+                jobs=jobs,
+                engine=engine,
+                cache=cache,
+                progress=progress,
             )
         reports.append(report)
     doubts = [
@@ -114,8 +121,8 @@ def compare(
     steps
         Numbers of the steps to compare, in each run; all by default.
     **reading
-        As :func:`traceparse.analyze` has them, for each run: ``strict``, ``jobs``, ``cache``,
-        ``accelerator``, and so on.
+        As :func:`traceparse.analyze` has them, for each run: ``strict``, ``jobs``, ``engine``,
+        ``cache``, ``accelerator``, and so on.
 
     Raises
     ------
@@ -141,7 +148,7 @@ def compare(
     """
     sides = [[one] if isinstance(one, str | Path) else list(one) for one in (base, new)]
     require_sides(*sides)
-    names = [[path_text(Path(run)) for run in runs] for runs in sides]
+    names = [[path_text(place_of(run)) for run in runs] for runs in sides]
     reports = [
         [_report(path, run, steps, reading) for path, run in zip(paths, runs, strict=True)]
         for paths, runs in zip(names, sides, strict=True)

@@ -4,6 +4,9 @@ An entry is named by the content of the trace file (its name, size and time of l
 what it begins and ends with), by the facts that stand beside it, by what was asked of it, and
 by the code that digested it. What is not an entry of that name, whole, is as good as none, and
 is written anew.
+
+The content of what a URL names is not fetched for that: it is told by the URL, its size, and
+its tag or time of last change. A store that tells neither has no entry.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from traceparse.ingest import path_text, read_sidecar
+from traceparse.errors import TraceparseError
+from traceparse.ingest import Place, Remote, path_text, read_sidecar
 from traceparse.rank import RankDigest, StoredError, from_table, to_table
 from traceparse.whole import whole
 from traceparse.work import added_formulas
 
-__all__ = ["Cache"]
+__all__ = ["Cache", "code", "moved"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOMS = ("ingest", "rank", "work", "data")  # whose code and facts make a digest
@@ -33,7 +37,7 @@ _PLAIN: Final = {"use_dictionary": False, "compression": "none", "write_statisti
 
 
 @cache
-def _code() -> bytes:
+def code() -> bytes:
     """Return a hash of all that a digest depends on but the trace."""
     files = sorted(_PACKAGE.glob("*.py"))
     for room in _ROOMS:
@@ -57,26 +61,21 @@ class Cache:
         self.folder = folder
         self.complaint: str | None = None
 
-    def entry(self, path: Path, rank: int | None) -> Path | None:
+    def entry(self, path: Place, rank: int | None) -> Path | None:
         """Return where the digests of a file as it is now belong; ``None`` if it has none."""
         try:
-            found = path.stat()
-            with path.open("rb") as file:
-                head = file.read(_EDGE)
-                file.seek(max(found.st_size - _EDGE, 0))
-                tail = file.read(_EDGE)
-        except OSError:  # whoever reads it will say so
+            content = _version(path) if isinstance(path, Remote) else _content(path)
+        except (OSError, TraceparseError):  # whoever reads it will say so
             return None
-        # the name, as it may say the rank
-        asked = (
-            f"{found.st_size} {found.st_mtime_ns} {rank} {path_text(Path(path.name))}".encode()
-        )
+        if content is None:
+            return None
         # also why they cannot be read, as a note says so
         facts = repr(read_sidecar(path)).encode()
-        name = hashlib.sha256(b"\0".join([_code(), asked, facts, head, tail])).hexdigest()
+        asked = f"{rank}".encode()
+        name = hashlib.sha256(b"\0".join([code(), asked, facts, *content])).hexdigest()
         return self.folder / f"{name}.parquet"
 
-    def get(self, entry: Path, path: Path) -> list[RankDigest] | None:
+    def get(self, entry: Path, path: Place) -> list[RankDigest] | None:
         """Return the digests of the file at a path from its entry, if they are there."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - not for who keeps nothing
 
@@ -85,11 +84,11 @@ class Cache:
             with pq.ParquetFile(pa.BufferReader(entry.read_bytes())) as file:
                 table = file.read(use_threads=False)
             before = table.schema.metadata[_PATH].decode()
-            return [_moved(digest, before, path_text(path)) for digest in from_table(table)]
+            return [moved(digest, before, path_text(path)) for digest in from_table(table)]
         except (OSError, StoredError, pa.ArrowException, LookupError, TypeError, ValueError):
             return None  # whatever is wrong with it, it is made again
 
-    def put(self, entry: Path, path: Path, digests: Sequence[RankDigest]) -> None:
+    def put(self, entry: Path, path: Place, digests: Sequence[RankDigest]) -> None:
         """Keep the digests of the file at a path: its entry is from before it was read."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
@@ -103,7 +102,23 @@ class Cache:
             self.complaint = f"{self.folder}: {error.strerror or error}"
 
 
-def _moved(digest: RankDigest, before: str, now: str) -> RankDigest:
+def _content(path: Path) -> list[bytes]:
+    found = path.stat()
+    with path.open("rb") as file:
+        head = file.read(_EDGE)
+        file.seek(max(found.st_size - _EDGE, 0))
+        tail = file.read(_EDGE)
+    # the name, as it may say the rank
+    named = f"{found.st_size} {found.st_mtime_ns} {path_text(Path(path.name))}"
+    return [named.encode(), head, tail]
+
+
+def _version(path: Remote) -> list[bytes] | None:
+    version = path.version()
+    return None if version is None else [version.encode("utf-8", "backslashreplace")]
+
+
+def moved(digest: RankDigest, before: str, now: str) -> RankDigest:
     """Return the digest of a file that had another path when it was read."""
     if before == now:
         return digest

@@ -12,7 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from traceparse.urls import is_url
+
 __all__ = ["default_folder", "readers_ready"]
+
+
+_ENDINGS = (".json", ".json.gz", ".json.zst")
 
 
 def default_folder() -> Path:
@@ -30,7 +35,7 @@ def readers_ready(paths: Sequence[str], *, jobs: int, cache: Path | None) -> Ite
     cache, as there is nothing in it. Else they are started once it is known. When the block
     ends, all of it has ended: for programs that run nothing else.
     """
-    is_one_file = len(paths) == 1 and Path(paths[0]).is_file()
+    is_one_file = len(paths) == 1 and _is_file(paths[0])
     if jobs > 1 and not is_one_file and (cache is None or _is_empty(cache)):
         from traceparse.engine.processes import get_ready  # noqa: PLC0415 - if at all
 
@@ -40,6 +45,12 @@ def readers_ready(paths: Sequence[str], *, jobs: int, cache: Path | None) -> Ite
     finally:
         if processes := sys.modules.get("traceparse.engine.processes"):
             processes.end_server()
+
+
+def _is_file(path: str) -> bool:
+    if is_url(path):  # which would have to be asked: its name tells well enough for a guess
+        return path.lower().endswith(_ENDINGS) and not any(mark in path for mark in "*?[")
+    return Path(path).is_file()
 
 
 def _is_empty(folder: Path) -> bool:

@@ -9,22 +9,21 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from traceparse import errors
 from traceparse.engine.cache import Cache
 from traceparse.errors import TraceparseError
-from traceparse.ingest import read_traces
+from traceparse.ingest import Place, Remote, place_of, read_traces
 from traceparse.rank import RankDigest, digest, from_table, to_table
 from traceparse.tables import spare_pandas
 
-__all__ = ["Outcome", "Progress", "digest_files"]
+__all__ = ["Outcome", "Progress", "digest_file", "digest_files", "packed", "unpacked"]
 
 Outcome: TypeAlias = list[RankDigest] | TraceparseError
 _TELL_S = 0.05  # between what a process tells of the bytes it has read
@@ -55,18 +54,24 @@ class _Silent:
 
 
 def digest_files(
-    paths: Sequence[Path],
+    paths: Sequence[Place],
     *,
     jobs: int,
     rank: int | None,
     progress: Progress | None,
     cache: Cache | None = None,
+    engine: str = "local",
 ) -> list[Outcome]:
     """Digest every file, in the order given; an error takes the place of its digests.
 
-    With ``jobs`` above 1 that many processes work, the largest file first. What the cache
-    holds is not read again; what it does not is put there.
+    With ``jobs`` above 1 that many processes work, the largest file first; with another
+    ``engine`` than ``local``, Dask's workers. What the cache holds is not read again; what it
+    does not is put there.
     """
+    if engine != "local":
+        from traceparse.engine.dask_engine import require_engine  # noqa: PLC0415 - as below
+
+        require_engine(engine)
     shown = progress or _Silent()
     sizes = [_size(path) for path in paths]
     shown.start(len(paths), sum(sizes))
@@ -81,7 +86,8 @@ def digest_files(
             shown.file_done()
     missing = sorted(set(range(len(paths))) - found.keys(), key=lambda index: -sizes[index])
     # closed, lest processes stay for as long as somebody looks at an error
-    with closing(_digested(paths, missing, jobs=jobs, rank=rank, shown=shown)) as outcomes:
+    how = _How(engine, jobs, rank, shown)
+    with closing(_digested(paths, missing, sizes, how)) as outcomes:
         for index, outcome in outcomes:
             found[index] = outcome
             entry = entries[index]
@@ -91,29 +97,54 @@ def digest_files(
     return [found[index] for index in range(len(paths))]
 
 
+class _How(NamedTuple):
+    engine: str
+    jobs: int
+    rank: int | None
+    shown: Progress
+
+
 def _digested(
-    paths: Sequence[Path],
-    order: Sequence[int],
-    *,
-    jobs: int,
-    rank: int | None,
-    shown: Progress,
+    paths: Sequence[Place], order: Sequence[int], sizes: Sequence[int], how: _How
 ) -> Generator[tuple[int, Outcome]]:
-    if min(jobs, len(order)) > 1:
-        yield from _in_processes(paths, order, jobs=jobs, rank=rank, shown=shown)
+    if how.engine != "local":
+        if order:
+            yield from _on_workers(paths, order, sizes, how)
+        return
+    if min(how.jobs, len(order)) > 1 and all(_is_for_all(paths[index]) for index in order):
+        yield from _in_processes(paths, order, how)
         return
     for index in order:
-        yield index, _digest_file(paths[index], rank, shown.advance)
+        yield index, digest_file(paths[index], how.rank, how.shown.advance)
 
 
-def _size(path: Path) -> int:
+def _on_workers(
+    paths: Sequence[Place], order: Sequence[int], sizes: Sequence[int], how: _How
+) -> Generator[tuple[int, Outcome]]:
+    from traceparse.engine.dask_engine import digested  # noqa: PLC0415 - not for most
+
+    found = digested(paths, order, engine=how.engine, jobs=how.jobs, rank=how.rank)
+    # closed, lest workers stay
+    with closing(found) as outcomes:
+        for index, outcome in outcomes:
+            how.shown.advance(sizes[index])
+            yield index, outcome
+
+
+def _is_for_all(path: Place) -> bool:
+    """Say whether other processes see a file, as they do unless it is in our memory."""
+    return not (isinstance(path, Remote) and path.is_of_this_process)
+
+
+def _size(path: Place) -> int:
     try:
-        return path.stat().st_size
-    except OSError:  # reading it will say so, in its place
+        return path.size() or 0 if isinstance(path, Remote) else path.stat().st_size
+    except (OSError, TraceparseError):  # reading it will say so, in its place
         return 0
 
 
-def _digest_file(path: Path, rank: int | None, on_bytes: Callable[[int], object]) -> Outcome:
+def digest_file(path: Place, rank: int | None, on_bytes: Callable[[int], object]) -> Outcome:
+    """Digest what a file holds, or return why that cannot be."""
     try:
         return [
             digest(trace)
@@ -124,31 +155,46 @@ def _digest_file(path: Path, rank: int | None, on_bytes: Callable[[int], object]
 
 
 def _in_processes(
-    paths: Sequence[Path],
-    order: Sequence[int],
-    *,
-    jobs: int,
-    rank: int | None,
-    shown: Progress,
+    paths: Sequence[Place], order: Sequence[int], how: _How
 ) -> Generator[tuple[int, Outcome]]:
     from traceparse.engine.processes import answers  # noqa: PLC0415 - one process needs none
 
+    work = partial(_work, how.rank)
+    if any(isinstance(path, Remote) for path in paths):
+        # what they are forked from may be older than the credentials that are set here
+        work = partial(_work_in, dict(os.environ), how.rank)
+
     for place, packed in answers(
-        partial(_work, rank),
-        [os.fsencode(paths[index]) for index in order],
-        num=min(jobs, len(order)),
-        told=lambda num_bytes: shown.advance(int(num_bytes)),
+        work,
+        [_task(paths[index]) for index in order],
+        num=min(how.jobs, len(order)),
+        told=lambda num_bytes: how.shown.advance(int(num_bytes)),
     ):
-        yield order[place], _unpacked(packed)
+        yield order[place], unpacked(packed)
+
+
+def _task(path: Place) -> bytes:
+    return os.fsencode(path.url if isinstance(path, Remote) else path)
 
 
 def _work(rank: int | None, task: bytes, tell: Callable[[bytes], None]) -> bytes:
     """Digest the file whose path is given: what a process does over and over."""
     spare_pandas()
     count = _Count(tell)
-    outcome = _digest_file(Path(os.fsdecode(task)), rank, count.add)
+    outcome = digest_file(place_of(os.fsdecode(task)), rank, count.add)
     count.tell()
-    return _packed(outcome)
+    return packed(outcome)
+
+
+def _work_in(
+    environment: Mapping[str, str],
+    rank: int | None,
+    task: bytes,
+    tell: Callable[[bytes], None],
+) -> bytes:
+    """Digest a file as :func:`_work` does, with the variables of who asked."""
+    os.environ.update(environment)
+    return _work(rank, task, tell)
 
 
 class _Count:
@@ -170,7 +216,7 @@ class _Count:
         self._told_at = time.monotonic()
 
 
-def _packed(outcome: Outcome) -> bytes:
+def packed(outcome: Outcome) -> bytes:
     """Write digests as Arrow's stream, which is read in one go and runs nothing."""
     if isinstance(outcome, TraceparseError):
         return _ERROR + json.dumps([type(outcome).__name__, str(outcome)]).encode()
@@ -182,7 +228,8 @@ def _packed(outcome: Outcome) -> bytes:
     return _DIGESTS + packed
 
 
-def _unpacked(packed: bytes) -> Outcome:
+def unpacked(packed: bytes) -> Outcome:
+    """Read what :func:`packed` wrote."""
     kind, content = packed[:1], memoryview(packed)[1:]
     if kind == _ERROR:
         name, text = json.loads(bytes(content))

@@ -18,7 +18,15 @@ from traceparse.errors import (
     TraceparseError,
     UsageError,
 )
-from traceparse.ingest import RankTrace, engine, find, is_built, path_text, read_traces
+from traceparse.ingest import (
+    Place,
+    RankTrace,
+    engine,
+    find,
+    is_built,
+    path_text,
+    read_traces,
+)
 from traceparse.rank import RankDigest, digest, public_tables
 from traceparse.run import Asked, Report, Run, ask, gather
 from traceparse.run.assemble import Assembled, assembled
@@ -67,6 +75,7 @@ def analyze(
     rank: int | None = None,
     strict: bool = False,
     jobs: int = 1,
+    engine: str = "local",
     cache: str | Path | None = None,
     progress: Progress | None = None,
     accelerator: str | Path | None = None,
@@ -85,7 +94,8 @@ def analyze(
     Parameters
     ----------
     paths
-        Trace files, folders (searched downwards) and globs, of one job.
+        Trace files, folders (searched downwards) and globs, of one job; each may be a URL that
+        fsspec reads, such as ``s3://bucket/run/``.
     steps
         Numbers of the steps to report on; all by default.
     rank
@@ -95,6 +105,9 @@ def analyze(
     jobs
         How many processes read traces. A script that asks for more than one needs the usual
         ``if __name__ == "__main__"``.
+    engine
+        ``"local"``; ``"dask"``, as many of Dask's workers as there are ``jobs``, or
+        ``"dask://HOST:PORT"``, those of a scheduler, which have to see the files.
     cache
         A folder for digests: a file that was digested before, and has not changed since, is
         not read again. Without it, every file is read.
@@ -174,6 +187,7 @@ def analyze(
         rank=rank,
         strict=strict,
         jobs=jobs,
+        engine=engine,
         cache=cache,
         progress=progress,
         is_peak_measured=peak == "measured",
@@ -185,8 +199,8 @@ class Explored:
     """A job, analyzed, and where each digest of it is from: its file, and its place in that."""
 
     assembled: Assembled
-    files: tuple[Path, ...]
-    sources: Mapping[int, tuple[Path, int]]
+    files: tuple[Place, ...]
+    sources: Mapping[int, tuple[Place, int]]
 
     def trace(
         self,
@@ -223,6 +237,7 @@ def explore(
     rank: int | None = None,
     strict: bool = False,
     jobs: int = 1,
+    engine: str = "local",
     cache: str | Path | None = None,
     progress: Progress | None = None,
     is_peak_measured: bool = False,
@@ -230,7 +245,9 @@ def explore(
     """Analyze a job, and keep what its report rests on; arguments are those of `analyze`."""
     files = _find(paths, rank)
     kept = None if cache is None else Cache(Path(cache))
-    outcomes = digest_files(files, jobs=jobs, rank=rank, progress=progress, cache=kept)
+    outcomes = digest_files(
+        files, jobs=jobs, rank=rank, progress=progress, cache=kept, engine=engine
+    )
     notes = [*_about_engine(), *_about_cache(kept), *_failures(files, outcomes)]
     digests = _digests(outcomes)
     if is_peak_measured:
@@ -283,7 +300,7 @@ def read(
     return gather([*tables, {"instances": instances_table(job.together)}], job.report)
 
 
-def _find(paths: str | Path | Sequence[str | Path], rank: int | None) -> list[Path]:
+def _find(paths: str | Path | Sequence[str | Path], rank: int | None) -> list[Place]:
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     if not given:
         raise UsageError("no trace given: name a file, a folder or a glob")
@@ -305,7 +322,7 @@ def _digests(outcomes: Iterable[Outcome]) -> list[RankDigest]:
     ]
 
 
-def _failures(files: list[Path], outcomes: list[Outcome]) -> list[Note]:
+def _failures(files: list[Place], outcomes: list[Outcome]) -> list[Note]:
     """Say which files could not be used; raise if that is all of them."""
     failed = [
         (file, outcome)

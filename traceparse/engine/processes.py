@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     _Context: TypeAlias = ForkServerContext | SpawnContext
 
-__all__ = ["Work", "answers", "end_server", "get_ready"]
+__all__ = ["Work", "answers", "end_server", "get_ready", "held"]
 
 Tell: TypeAlias = Callable[[bytes], None]
 Work: TypeAlias = Callable[[bytes, Tell], bytes]  # a task to its answer, telling how far it is
@@ -40,7 +40,7 @@ def get_ready() -> None:
     from multiprocessing import forkserver, resource_tracker  # noqa: PLC0415 - not everywhere
 
     resource_tracker.ensure_running()  # which lets go of signals that are held
-    with _held(signal.SIGINT), _one_thread():
+    with held(signal.SIGINT), _one_thread():
         forkserver.set_forkserver_preload([_NEEDED])
         forkserver.ensure_running()
 
@@ -62,7 +62,7 @@ def end_server() -> None:
 
 
 @contextmanager
-def _held(*signals: signal.Signals) -> Iterator[None]:
+def held(*signals: signal.Signals) -> Iterator[None]:
     """Hold signals to this thread back; a process that starts meanwhile never gets them.
 
     So Ctrl-C, which goes to every process of a terminal, is for this one to act on.
@@ -163,7 +163,7 @@ def _team(work: Work, num: int) -> Iterator[dict[Connection, _Process]]:
     workers: dict[Connection, _Process] = {}
     try:
         # one that is not told what it is for, as this is interrupted here, would complain
-        with _held(signal.SIGINT, signal.SIGTERM):
+        with held(signal.SIGINT, signal.SIGTERM):
             for _ in range(num):
                 connection, process = _start(context, work)
                 workers[connection] = process

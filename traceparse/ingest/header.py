@@ -15,6 +15,7 @@ from traceparse.ingest.decode import text_of
 from traceparse.ingest.facts import read_facts
 from traceparse.ingest.numbers import LIMIT, unsigned
 from traceparse.ingest.ranks import MOST_RANKS, groups_of, ranks_text
+from traceparse.ingest.remote import Remote
 
 __all__ = ["Header", "read_header", "who"]
 
@@ -92,7 +93,9 @@ def read_header(found: Mapping[str, Any], beside: Mapping[str, Any] | None = Non
     )
 
 
-def who(header: Header, path: Path, given: int | None) -> tuple[int | None, str | None]:
+def who(
+    header: Header, path: Path | Remote, given: int | None
+) -> tuple[int | None, str | None]:
     """Which rank wrote this file, and how do we know? Inside, its name, or being told."""
     if header.rank is not None:
         return header.rank, "distributedInfo"

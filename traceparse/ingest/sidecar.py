@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from traceparse.errors import InputError
 from traceparse.ingest.facts import read_facts
+from traceparse.ingest.remote import Remote
 from traceparse.ingest.repair import loads_leniently
 
 __all__ = ["Sidecar", "is_sidecar", "read_sidecar"]
@@ -51,21 +53,22 @@ class Sidecar:
         return facts, None
 
 
-def read_sidecar(trace: Path) -> Sidecar | None:
+def read_sidecar(trace: Path | Remote) -> Sidecar | None:
     """Read what stands beside a trace, a mebibyte at most; ``None`` if nothing does."""
+    if isinstance(trace, Remote) and trace.is_signed:
+        return None  # what stands beside it takes another signature
     found = _TRACE.fullmatch(trace.name)
     return _read(trace.with_name(f"{found[1]}_facts.json")) if found else None
 
 
-def _read(path: Path) -> Sidecar | None:
+def _read(path: Path | Remote) -> Sidecar | None:
     try:
-        # a pipe by that name would be waited for, for ever
-        if not stat.S_ISREG(path.stat().st_mode):
-            return Sidecar(path.name, damage="it is no regular file")
+        if not _is_there(path):
+            return None
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
-    except FileNotFoundError:
-        return None
+    except InputError as error:
+        return Sidecar(path.name, damage=str(error).removeprefix(f"{path}: "))
     except OSError as error:
         return Sidecar(path.name, damage=f"it cannot be read: {error.strerror or error}")
     if len(content) > _MOST_BYTES:
@@ -73,7 +76,20 @@ def _read(path: Path) -> Sidecar | None:
     return Sidecar(path.name, content)
 
 
-def is_sidecar(path: Path) -> bool:
+def _is_there(path: Path | Remote) -> bool:
+    if isinstance(path, Remote):
+        return path.exists()
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    # a pipe by that name would be waited for, for ever
+    if not stat.S_ISREG(mode):
+        raise InputError("it is no regular file")
+    return True
+
+
+def is_sidecar(path: Path | Remote) -> bool:
     """Is this what capture left beside a trace, by its name and what stands beside it?"""
     found = _FACTS.fullmatch(path.name)
     if found is None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from traceparse.errors import EmptyTraceError, InputError, NotATraceError
+from traceparse.ingest.remote import Remote
 
 __all__ = ["binary", "document", "empty", "listing"]
 
@@ -32,7 +33,7 @@ _EVENT = re.compile(rb'"ph"\s*:\s*"X"')
 _PICKLE = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
 
 
-def empty(path: Path, damage: str | None, size: int) -> InputError:
+def empty(path: Path | Remote, damage: str | None, size: int) -> InputError:
     """Say that nothing could be read from a file."""
     if damage:
         return EmptyTraceError(
@@ -47,7 +48,7 @@ def empty(path: Path, damage: str | None, size: int) -> InputError:
     )
 
 
-def binary(path: Path, head: bytes) -> NotATraceError | None:
+def binary(path: Path | Remote, head: bytes) -> NotATraceError | None:
     """Say what a file is that does not begin like JSON; ``None`` if it does."""
     start = head.lstrip()
     if start[:1] in (b"{", b"["):
@@ -67,7 +68,7 @@ def binary(path: Path, head: bytes) -> NotATraceError | None:
     return NotATraceError(f"{path}: this is not JSON (it begins with {start[:8]!r}); {_GIVE}")
 
 
-def listing(path: Path, first: bytes) -> NotATraceError | None:
+def listing(path: Path | Remote, first: bytes) -> NotATraceError | None:
     """Say what a file is whose top level is a list, given what follows its bracket."""
     if first[:1] in (b"{", b"]", b"") or _EVENT.search(first):  # it may be damaged
         return None
@@ -77,14 +78,14 @@ def listing(path: Path, first: bytes) -> NotATraceError | None:
     )
 
 
-def document(path: Path, found: object) -> InputError:
+def document(path: Path | Remote, found: object) -> InputError:
     """Say what a JSON document without events is."""
     if isinstance(found, dict):
         return _object(path, found)
     return NotATraceError(f"{path}: this is a JSON list, but not of trace events; {_GIVE}")
 
 
-def _object(path: Path, found: dict[str, Any]) -> InputError:
+def _object(path: Path | Remote, found: dict[str, Any]) -> InputError:
     if "traceEvents" in found:
         return EmptyTraceError(
             f"{path}: the trace holds metadata only, no duration events; nothing was recorded: "

@@ -1,4 +1,4 @@
-"""From paths to bytes: which files there are, and what is in them, decompressed.
+"""From a file to its bytes, decompressed.
 
 Compression is recognized by content, never by name. A stream that breaks off, or turns into
 something that cannot be inflated, gives what came before, and says so.
@@ -6,12 +6,10 @@ something that cannot be inflated, gives what came before, and says so.
 
 from __future__ import annotations
 
-import glob
-import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
@@ -20,9 +18,9 @@ from isal import igzip_lib, isal_zlib
 
 from traceparse.errors import InputError
 from traceparse.ingest.ahead import ahead
-from traceparse.ingest.sidecar import is_sidecar
+from traceparse.ingest.remote import Remote, RemoteFile
 
-__all__ = ["Source", "find", "path_text"]
+__all__ = ["Source"]
 
 # isal's type stubs say that its error class is an instance of one
 _ISAL_ERROR = cast("type[Exception]", igzip_lib.IsalError)
@@ -39,58 +37,6 @@ _ZLIB_BLOCK = 1 << 12
 _ZSTD_BITE = 1 << 10  # a zstd block of 4 bytes can hold 128 KiB: this is at most 32 MiB at once
 _TRUSTED = 256 << 20  # bytes that may be inflated from however little
 _MOST_FOLD = 250
-_ENDINGS = (".json", ".json.gz", ".json.zst", ".json.tmp", ".json.gz.tmp")
-
-
-def find(paths: Sequence[str | Path]) -> list[Path]:
-    """Which files do these paths, folders (searched downwards) and globs name? Once each.
-
-    Facts that stand beside a trace are no trace, unless they are named outright.
-
-    Raises
-    ------
-    InputError
-        A path is not there, or a folder or glob holds no ``.json`` file.
-    """
-    found: dict[Path, None] = {}
-    for path in paths:
-        found.update(dict.fromkeys(_expand(str(path))))
-    return list(found)
-
-
-def _expand(text: str) -> list[Path]:
-    path = Path(text)
-    if path.is_dir():
-        inside = list(_search(path))
-        if not inside:
-            raise InputError(
-                f"{text}: no trace in this folder: it holds no file named "
-                f"*.json, *.json.gz or *.json.zst; give the folder that the profiler wrote to"
-            )
-        return inside
-    if path.exists():
-        return [path]
-    matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - a pattern, not a folder
-    if not matches:
-        raise InputError(f"{text}: no such file or folder; check the path")
-    traces = [match for match in matches if not is_sidecar(Path(match))]
-    return [file for match in traces or matches for file in _expand(match)]
-
-
-def _search(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            path = Path(parent, name)
-            # a pipe by that name would be waited for, for ever
-            is_wanted = name.lower().endswith(_ENDINGS) and name[0] != "."
-            if is_wanted and path.is_file() and not is_sidecar(path):
-                yield path
-
-
-def path_text(path: Path) -> str:
-    """Return a path as text that any file can hold: names on disk may be any bytes."""
-    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class _Member(Protocol):
@@ -146,7 +92,9 @@ class Source:
     ``on_bytes`` is called with the number of bytes taken from the disk, for progress bars.
     """
 
-    def __init__(self, path: Path, on_bytes: Callable[[int], object] | None = None) -> None:
+    def __init__(
+        self, path: Path | Remote, on_bytes: Callable[[int], object] | None = None
+    ) -> None:
         self.path = path
         self.damage: str | None = None
         self._on_bytes = on_bytes
@@ -155,13 +103,14 @@ class Source:
         self._blocks: Generator[bytes] | None = None
         self._num_raw = self._num_inflated = self._num_said = 0
         try:
-            found = path.stat()
-            if not stat.S_ISREG(found.st_mode):
-                raise InputError(f"{path}: this is no regular file; give a trace file")
-            self.size = found.st_size
-            self._file: BinaryIO = path.open("rb")
+            self._file, self._size = _opened(path)
         except OSError as error:
             raise _unreadable(path, error) from error
+
+    @property
+    def size(self) -> int:
+        """How many bytes the file has; so far, if that is known only at its end."""
+        return self._num_raw if self._size is None else self._size
 
     def __enter__(self) -> Source:
         """Return the open source."""
@@ -301,7 +250,16 @@ def _member(block: bytes) -> _Member | None:
     return None
 
 
-def _unreadable(path: Path, error: OSError) -> InputError:
+def _opened(path: Path | Remote) -> tuple[BinaryIO | RemoteFile, int | None]:
+    if isinstance(path, Remote):
+        return path.open(), path.size()
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"{path}: this is no regular file; give a trace file")
+    return path.open("rb"), found.st_size
+
+
+def _unreadable(path: Path | Remote, error: OSError) -> InputError:
     return InputError(
         f"{path}: cannot be read: {error.strerror or error}; check its permissions"
     )

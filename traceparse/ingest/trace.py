@@ -11,10 +11,11 @@ from traceparse.ingest import sniff
 from traceparse.ingest.header import Header, read_header, who
 from traceparse.ingest.health import LOSSES, FileHealth
 from traceparse.ingest.kept import Kept
+from traceparse.ingest.listing import Place, path_text, place_of
 from traceparse.ingest.routes import EXTRAS
 from traceparse.ingest.scan import Scan, scan
 from traceparse.ingest.sidecar import Sidecar, read_sidecar
-from traceparse.ingest.source import Source, path_text
+from traceparse.ingest.source import Source
 from traceparse.tables import ArrowTable
 
 __all__ = ["RankTrace", "read_trace", "read_traces"]
@@ -44,7 +45,7 @@ class RankTrace:
 
 
 def read_trace(
-    path: str | Path,
+    path: str | Place,
     *,
     rank: int | None = None,
     extras: frozenset[str] = frozenset(),
@@ -63,7 +64,7 @@ def read_trace(
 
 
 def read_traces(
-    path: str | Path,
+    path: str | Place,
     *,
     rank: int | None = None,
     extras: frozenset[str] = frozenset(),
@@ -100,7 +101,7 @@ def read_traces(
             f"no such extra table: {', '.join(sorted(unknown))}; "
             f"there are {', '.join(sorted(EXTRAS))}"
         )
-    path = Path(path)
+    path = place_of(path)
     beside = read_sidecar(path)
     traces: list[RankTrace] = []
     with Source(path, on_bytes) as source:
@@ -120,7 +121,7 @@ def read_traces(
     return traces
 
 
-def _torn(path: Path, evidence: str, found: Scan) -> InputError:
+def _torn(path: Place, evidence: str, found: Scan) -> InputError:
     return InputError(
         f"{path}: several ranks wrote this file at the same time ({evidence}, "
         f"{found.skipped['undecodable']} torn events), so their events cannot be told apart; "
@@ -138,7 +139,7 @@ def _pids(*tables: Kept) -> list[str]:
 
 
 def _trace(
-    found: Scan, name: str, path: Path, size: int, beside: Sidecar | None, *, given: int | None
+    found: Scan, name: str, path: Place, size: int, beside: Sidecar | None, *, given: int | None
 ) -> RankTrace:
     header = read_header(found.header)
     known_rank, rank_source = who(header, path, given)
@@ -183,7 +184,7 @@ def _with_several(trace: RankTrace, count: int) -> RankTrace:
     return replace(trace, notes=(note, *trace.notes))
 
 
-def _without_spans(path: Path, found: Scan) -> InputError:
+def _without_spans(path: Place, found: Scan) -> InputError:
     if found.events and found.skipped.get("no_phase") == found.events:
         return sniff.document(path, [])
     if found.truncated:

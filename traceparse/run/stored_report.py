@@ -8,13 +8,12 @@ earlier one had not is unknown.
 from __future__ import annotations
 
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from traceparse.errors import InputError, one_line
-from traceparse.ingest import path_text
+from traceparse.ingest import Place, path_text
 from traceparse.rank import Times
 from traceparse.run.report import SCHEMA_VERSION, Report
 
@@ -26,7 +25,7 @@ _HEAD: Final = 256
 _TIMES: Final = tuple(field.name for field in fields(Times))
 
 
-def is_report(path: Path) -> bool:
+def is_report(path: Place) -> bool:
     """Tell a stored report from a trace, by its first bytes."""
     try:
         with path.open("rb") as file:
@@ -36,7 +35,7 @@ def is_report(path: Path) -> bool:
     return b"".join(head.split()).startswith(_BEGINS)
 
 
-def read_report(path: Path) -> Report:
+def read_report(path: Place) -> Report:
     """Read a stored report.
 
     Raises

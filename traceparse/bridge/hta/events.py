@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from traceparse.errors import InputError
+from traceparse.ingest import Place
 from traceparse.ingest.decode import Event
 from traceparse.ingest.document import Document
 from traceparse.ingest.numbers import UNUSABLE, nanoseconds
@@ -62,7 +62,7 @@ class Events:
     num_events: int
 
 
-def read_events(path: Path, arguments: Sequence[Argument], *, place: int = 0) -> Events:
+def read_events(path: Place, arguments: Sequence[Argument], *, place: int = 0) -> Events:
     """Read one trace of a file: the first, unless ``place`` says otherwise.
 
     Raises

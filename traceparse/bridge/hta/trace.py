@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Final
 
 from traceparse.bridge.hta.events import Argument, Events, read_events
 from traceparse.bridge.hta.frame import frame_of
 from traceparse.bridge.hta.installed import Hta, installed, quiet
 from traceparse.errors import InputError, UsageError
-from traceparse.ingest import FileHealth
+from traceparse.ingest import FileHealth, Place, place_of
 from traceparse.run import Report, Run
 
 __all__ = ["analysis_of", "to_hta"]
@@ -109,11 +108,11 @@ def _by_rank(files: Iterable[FileHealth]) -> dict[int, FileHealth]:
     return found
 
 
-def _read(health: FileHealth, arguments: list[Argument]) -> tuple[Path, Events]:
-    path, place = Path(health.path), 0
+def _read(health: FileHealth, arguments: list[Argument]) -> tuple[Place, Events]:
+    path, place = place_of(health.path), 0
     nth = _NTH.search(health.path)
     if nth and not path.exists():
-        path, place = Path(health.path[: nth.start()]), int(nth[1]) - 1
+        path, place = place_of(health.path[: nth.start()]), int(nth[1]) - 1
     try:
         events = read_events(path, arguments, place=place)
     except InputError as error:

@@ -18,6 +18,7 @@ from traceparse.bridge.overlay.file import base_of, write
 from traceparse.bridge.overlay.header import doubts, fields, left_out
 from traceparse.engine import Explored, Progress, explore
 from traceparse.errors import InputError, UsageError
+from traceparse.ingest import place_of
 from traceparse.run import ask
 from traceparse.units import format_bytes, rank_ranges
 
@@ -49,6 +50,7 @@ def overlay(
     rank: int | None = None,
     strict: bool = False,
     jobs: int = 1,
+    engine: str = "local",
     cache: str | Path | None = None,
     progress: Progress | None = None,
     accelerator: str | Path | None = None,
@@ -59,7 +61,7 @@ def overlay(
 
     Parameters
     ----------
-    paths, rank, strict, jobs, cache, progress, accelerator, peak, ceiling
+    paths, rank, strict, jobs, engine, cache, progress, accelerator, peak, ceiling
         As :func:`traceparse.analyze` has them.
     out
         The file to write: JSON, compressed if its name ends in ``.gz``.
@@ -94,13 +96,15 @@ def overlay(
         rank=rank,
         strict=strict,
         jobs=jobs,
+        engine=engine,
         cache=cache,
         progress=progress,
     )
-    if path.resolve() in {file.resolve() for file in found.files}:
+    if path.resolve() in {file.resolve() for file in found.files if isinstance(file, Path)}:
         raise UsageError(f"-o {path}: that is one of the traces; give another file")
     given = [paths] if isinstance(paths, str | Path) else paths
-    is_inside = any(Path(one).resolve() in path.resolve().parents for one in given)
+    folders = [one for one in map(place_of, given) if isinstance(one, Path)]
+    is_inside = any(one.resolve() in path.resolve().parents for one in folders)
     chosen = _ranks(found, ranks)
     # what puts short slices together is drawn only where nothing else fits
     drawing = Drawing(found, chosen, steps, max_bytes, has_details=False)
