@@ -31,6 +31,8 @@ WORDS = {
 NOT_HERE = {
     "traceparse capture --out traces --steps 10-12 -- torchrun": "eight ranks on one host; "
     "tests/capture/test_jobs.py runs torchrun with two",
+    "traceparse analyze /shared/run --engine dask://HOST:8786": "a scheduler on another host; "
+    "tests/engine/test_dask_engine.py starts one on this",
     "traceparse demo": "trains for half a minute; tests/cli/test_demo.py runs it, smaller",
 }
 MAY_FAIL = {"check": (0, 3)}  # whether a limit is crossed is the job's

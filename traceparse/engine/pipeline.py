@@ -162,9 +162,9 @@ def analyze(
 
     A bad file among good ones is a note; a job without any is an error, in a line:
 
-    >>> traceparse.analyze("absent/")
+    >>> traceparse.analyze("absent")
     Traceback (most recent call last):
-    traceparse.errors.InputError: absent/: no such file or folder; check the path
+    traceparse.errors.InputError: absent: no such file or folder; check the path
     """
     if isinstance(peak, str) and peak != "measured":
         raise UsageError(f"peak {peak!r}: give FLOP/s by dtype, or measured")

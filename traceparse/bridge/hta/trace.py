@@ -43,6 +43,12 @@ def to_hta(run: Run | Report, *, include_last_profiler_step: bool = False) -> An
         Both distributions of HTA are; or a rank has several traces, or is unknown.
     InputError
         A file has changed since, or cannot be read any more.
+
+    Examples
+    --------
+    >>> hta = traceparse.to_hta(traceparse.read("n4/"))
+    >>> sorted(hta.t.get_all_traces())
+    [0, 1, 2, 3]
     """
     report = run.report if isinstance(run, Run) else run
     return analysis_of(
