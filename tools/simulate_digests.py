@@ -172,9 +172,7 @@ def _moved(table: ArrowTable, names: tuple[str, ...], ahead_ns: int) -> ArrowTab
 
 
 def _ahead(times: Times, ahead_ns: int) -> Times:
-    return replace(
-        times, start_ns=times.start_ns + ahead_ns, end_ns=times.end_ns + ahead_ns
-    )
+    return replace(times, start_ns=times.start_ns + ahead_ns, end_ns=times.end_ns + ahead_ns)
 
 
 def _step_ahead(step: StepTimes, ahead_ns: int) -> StepTimes:

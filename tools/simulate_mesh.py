@@ -5,8 +5,8 @@ Data parallel copies of a network differ in nothing but how long things take. So
 repeats them: each of its copies does what one of those does, at the same true times. All are
 still one job: a reduction across copies goes on until the last has come, and repeating a copy
 makes nobody later. What is changed from copy to copy is who takes part: ranks, groups, peers,
-process ids, ids of calls; and each host, of eight ranks, has a clock of its own. One rank of the
-last distinct copy computes half as fast; that copy is there once.
+process ids, ids of calls; and each host, of eight ranks, has a clock of its own. One rank of
+the last distinct copy computes half as fast; that copy is there once.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Mesh:
         return self.copies * self.size
 
     def groups(self, rank: int) -> tuple[Group, Group, Group, Group]:
-        """Return the groups of a rank: all, and those it shares a layer, stages, copies with."""
+        """Return the groups of a rank: of all, of a layer, of stages, of copies."""
         copy, place = divmod(rank, self.size)
         neighbor = place % self.tensor
         first, last = copy * self.size, (copy + 1) * self.size
@@ -254,7 +254,9 @@ def mesh_job(
 
 def _left_out(recording: Recording) -> dict[int, Any]:
     """Return what to put for what no file tells of events, which leads through all of them."""
-    lists = [one for event in recording.device for one in (event.after, event.resumes)]
+    lists: list[object] = [
+        one for event in recording.device for one in (event.after, event.resumes)
+    ]
     lists += [event.span.body for event in recording.host if event.span is not None]
     return {id(one): [] for one in lists}
 
