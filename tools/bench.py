@@ -4,7 +4,8 @@
 loading of one trace file, or of a large one made of several, prints a table and what was
 promised, and writes all samples as JSON. ``analyze``, ``cache``, ``memory``, ``scale`` and
 ``start`` do so for the whole command; ``all`` is what of each takes ten minutes together.
-``across`` does so for simulated jobs of many ranks, which take minutes to simulate at first.
+``across`` does so for simulated jobs of many ranks, which take minutes to simulate at first;
+``reduce`` for what is done once all ranks are digested, of up to 16,384 (``--ranks 16384``).
 ``dask`` does so for a simulated job that Dask's workers read.
 ``hta`` times the way to HTA's ``TraceAnalysis``, by us and by HTA's own loader.
 ``capture`` times a training job with capture and without; it needs torch.
@@ -33,6 +34,7 @@ from tools.bench_job import analyze, cache, start  # noqa: E402
 from tools.bench_load import load  # noqa: E402
 from tools.bench_make import larger_trace  # noqa: E402
 from tools.bench_outcome import Outcome, record, text  # noqa: E402
+from tools.bench_reduce import reduce  # noqa: E402
 from tools.bench_scale import memory, scale  # noqa: E402
 from traceparse.whole import whole  # noqa: E402
 
@@ -184,6 +186,15 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             name, type=_at_least_one, default=default, help=f"{what} (default: {default})"
         )
+    command = _command(
+        commands,
+        "reduce",
+        "time what is done across the digests of all ranks against how many they are",
+        _by_name(reduce, "ranks"),
+        has_paths=False,
+    )
+    _add_many(command, "--ranks", [64, 256, 1024], "of the jobs, a multiple of 32")
+    command.set_defaults(repeat=1)
     command = _command(
         commands,
         "capture",

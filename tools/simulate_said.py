@@ -8,10 +8,10 @@ from typing import Any
 from tools.layouts import Num
 from tools.simulate_events import DeviceEvent
 from tools.simulate_job import Age, Job
-from tools.simulate_program import Call
+from tools.simulate_program import Call, Group
 from tools.simulate_record import Recording
 
-__all__ = ["comm_args", "comms_id", "header", "kernel_args"]
+__all__ = ["comm_args", "comms_id", "header", "kernel_args", "process_id", "trace_id"]
 
 _H100 = {
     "name": "NVIDIA H100 80GB HBM3",
@@ -29,6 +29,11 @@ _H100 = {
     "sharedMemPerMultiprocessor": 233472,
 }
 _LONGEST_LIST = 30  # kTruncatLength of torch/csrc/profiler/util.cpp
+
+
+def process_id(rank: int) -> int:
+    """Return the id of the process that a rank is."""
+    return 70_000 + rank
 
 
 def kernel_args(event: DeviceEvent, gpu: int) -> dict[str, Any]:
@@ -54,7 +59,10 @@ def comm_args(call: Call, seq: int, rank: int, age: Age) -> dict[str, Any]:
         source, destination = call.members
         name = "send" if rank == source else "recv"
         peer = {"Dst Rank": destination} if rank == source else {"Src Rank": source}
-    numbered = {"Seq": seq, "Comms Id": comms_id(call, seq)} if age.has_seq else {}
+    numbered = {}
+    if age.has_seq:
+        number = comms_id(call.group, seq, is_message=call.is_message)
+        numbered = {"Seq": seq, "Comms Id": number}
     return {
         "Collective name": name,
         "In msg nelems": call.in_nelems,
@@ -76,10 +84,10 @@ def _listed(ranks: tuple[int, ...]) -> str:
     return f"[{shown}, ...]" if len(ranks) > _LONGEST_LIST else f"[{shown}]"
 
 
-def comms_id(call: Call, seq: int) -> int:
+def comms_id(group: Group, seq: int, *, is_message: bool) -> int:
     """Return 64 bits that all ranks of a group find for its ``seq``-th call."""
-    ranks = call.group.ranks
-    known = f"{call.group.name} {seq} {call.is_message} {ranks[0]} {ranks[-1]} {len(ranks)}"
+    ranks = group.ranks
+    known = f"{group.name} {seq} {is_message} {ranks[0]} {ranks[-1]} {len(ranks)}"
     return int.from_bytes(sha256(known.encode()).digest()[:8])
 
 
@@ -92,7 +100,7 @@ def header(job: Job, recording: Recording, age: Age) -> dict[str, Any]:
     if gpus:
         found |= {"cupti_version": 28, "cuda_runtime_version": 12090}
         found["cuda_driver_version"] = 13000
-    found |= {"record_shapes": 1, "trace_id": _trace_id(job, recording.rank)}
+    found |= {"record_shapes": 1, "trace_id": trace_id(job, recording.rank)}
     if age.has_nanoseconds:
         base_ns = recording.clock.base_ns
         found |= {"displayTimeUnit": "ms", "baseTimeNanoseconds": base_ns}
@@ -119,6 +127,7 @@ def _distributed(job: Job, rank: int, age: Age) -> dict[str, Any]:
     return info if job.on_cpu else info | {"nccl_version": "2.27.5"}
 
 
-def _trace_id(job: Job, rank: int) -> str:
+def trace_id(job: Job, rank: int) -> str:
+    """Return what one file of a job is told from others by."""
     known = f"{job.world_size} {len(job.programs[0].items)} {rank}"
     return sha256(known.encode()).hexdigest()[:32].upper()

@@ -11,7 +11,7 @@ from tools.simulate_events import DeviceEvent, HostEvent
 from tools.simulate_job import AGES, Age, Job
 from tools.simulate_program import Call
 from tools.simulate_record import Recording
-from tools.simulate_said import comm_args, header, kernel_args
+from tools.simulate_said import comm_args, header, kernel_args, process_id
 
 __all__ = ["trace_bytes"]
 
@@ -37,7 +37,7 @@ def trace_bytes(job: Job, recording: Recording) -> bytes:
 class _Writer:
     def __init__(self, job: Job, recording: Recording, age: Age) -> None:
         self.job, self.recording, self.age = job, recording, age
-        self.pid = 70_000 + recording.rank
+        self.pid = process_id(recording.rank)
         self.threads = {"main": self.pid, "autograd": self.pid + 480, "gloo": self.pid + 5}
         self.gpu = recording.rank % 8
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from traceparse.run.across_notes import (
 from traceparse.run.clock import Clock, align
 from traceparse.run.exposure import Exposure, Parts, exposure_of
 from traceparse.run.gathered import NOTHING, Calls, gather_calls
-from traceparse.run.instances import Instances, instances_of
+from traceparse.run.instances import Instances, by_instance, instances_of
 from traceparse.run.matching import match
 from traceparse.units import parse_ranges
 
@@ -31,6 +31,15 @@ __all__ = ["PEERS", "Across", "across"]
 
 PEERS = "send/recv"
 _NS_PER_S = 1_000_000_000
+
+
+class _Told(NamedTuple):
+    """What is told of each instance: whether it is split, and for how long it was what."""
+
+    is_split: npt.NDArray[np.bool_]
+    wait_ns: Int64s
+    exposed_ns: Int64s
+    last: npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +116,13 @@ class Across:
         rows: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         for number, call in enumerate(self.instances.first_call.tolist()):
             rows[self._kind(number, call)].append(number)
-        exposed = self._exposed_ns()
-        last = self.instances.last_device()
-        found = [
-            self._row(kind, np.array(numbers), exposed, last) for kind, numbers in rows.items()
-        ]
+        told = _Told(
+            self.instances.is_split,
+            by_instance(self.instances, self.instances.part_wait_ns),
+            self._exposed_ns(),
+            self.instances.last_device(),
+        )
+        found = [self._row(kind, np.array(numbers), told) for kind, numbers in rows.items()]
         return sorted(found, key=lambda row: (-row["exposed_ns"], -row["count"]))
 
     def _kind(self, number: int, call: int) -> tuple[Any, ...]:
@@ -129,24 +140,17 @@ class Across:
             size,
         )
 
-    def _row(
-        self,
-        kind: tuple[Any, ...],
-        numbers: Int64s,
-        exposed_ns: Int64s,
-        last: npt.NDArray[np.int32],
-    ) -> dict[str, Any]:
+    def _row(self, kind: tuple[Any, ...], numbers: Int64s, told: _Told) -> dict[str, Any]:
         name, ranks, collective, dtype, message_bytes, size = kind
         instances = self.instances
-        split = numbers[instances.is_split[numbers]]
+        split = numbers[told.is_split[numbers]]
         transfer_ns = int(instances.transfer_ns[split].sum()) if split.size else None
-        is_part = np.isin(instances.part_instance, split)
         rate = None
         if transfer_ns and message_bytes is not None and collective != PEERS:
             rate = message_bytes * split.size * _NS_PER_S / transfer_ns
         factor = _busbw_factor(_known(collective), size)
         counts: dict[str, int] = defaultdict(int)
-        for device in last[split].tolist():
+        for device in told.last[split].tolist():
             if self.ranks[device] is not None:
                 counts[str(self.ranks[device])] += 1
         return {
@@ -159,8 +163,8 @@ class Across:
             "count": int(numbers.size),
             "matched_ranks": int(instances.num_ranks[numbers].min()),
             "transfer_ns": transfer_ns,
-            "wait_ns": int(instances.part_wait_ns[is_part].sum()) if split.size else None,
-            "exposed_ns": int(exposed_ns[numbers].sum()),
+            "wait_ns": int(told.wait_ns[split].sum()) if split.size else None,
+            "exposed_ns": int(told.exposed_ns[numbers].sum()),
             "algbw_bytes_per_s": rate,
             "busbw_bytes_per_s": None if rate is None or factor is None else rate * factor,
             "last_rank_counts": dict(sorted(counts.items(), key=lambda one: int(one[0]))),
@@ -170,20 +174,21 @@ class Across:
         """Return the ranks of a group; where they are not told, those that were seen in it."""
         if text is not None and (told := parse_ranges(text)) is not None:
             return list(told)
-        rows = np.isin(self.instances.part_instance, numbers)
+        rows = self.instances.parts_of(numbers)
         devices = set(self.instances.part_device[rows].tolist())
         return sorted(rank for device in devices if (rank := self.ranks[device]) is not None)
 
     def _exposed_ns(self) -> Int64s:
         """Return of each instance for how long its calls were exposed, each on its own."""
-        found = np.zeros(self.instances.first_call.size, np.int64)
-        for place, device in enumerate(self.devices):
-            rows = np.flatnonzero(self.instances.part_device == place)
+        instances = self.instances
+        found = np.zeros(instances.part_instance.size, np.int64)
+        rows_of = instances.rows_by_device(len(self.devices))
+        for device, rows in zip(self.devices, rows_of, strict=True):
             exposed = _exposed(device)
-            cuts = (self.instances.part_start_ns[rows], self.instances.part_end_ns[rows])
+            cuts = (instances.part_start_ns[rows], instances.part_end_ns[rows])
             before, after = (covered_before(exposed, cut) for cut in cuts)
-            np.add.at(found, self.instances.part_instance[rows], after - before)
-        return found
+            found[rows] = after - before
+        return by_instance(instances, found)
 
 
 def across(devices: Sequence[DeviceDigest], ranks: Sequence[int | None]) -> Across | None:
@@ -195,9 +200,10 @@ def across(devices: Sequence[DeviceDigest], ranks: Sequence[int | None]) -> Acro
     instances = instances_of(calls, matched, ranks)
     ends_coincide = _coincide(calls, instances)
     clock, about_clock = align(instances, ends_coincide, ranks)
+    is_split = instances.is_split
     exposures = tuple(
-        exposure_of(_exposed(device), _parts(instances, place))
-        for place, device in enumerate(devices)
+        exposure_of(_exposed(device), _parts(instances, is_split, rows))
+        for device, rows in zip(devices, instances.rows_by_device(len(devices)), strict=True)
     )
     return Across(
         tuple(ranks),
@@ -222,15 +228,14 @@ def _exposed(device: DeviceDigest) -> Intervals:
     return Intervals(*(device.exposed[name].to_numpy() for name in ("start_ns", "end_ns")))
 
 
-def _parts(instances: Instances, place: int) -> Parts:
-    rows = np.flatnonzero(instances.part_device == place)
+def _parts(instances: Instances, is_split: npt.NDArray[np.bool_], rows: Int64s) -> Parts:
     own = instances.part_instance[rows]
     return Parts(
         instances.part_start_ns[rows],
         instances.part_end_ns[rows],
         instances.transfer_ns[own],
         instances.is_peer[own],
-        instances.is_split[own],
+        is_split[own],
     )
 
 

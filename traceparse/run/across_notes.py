@@ -64,7 +64,9 @@ def _num(are_such: npt.NDArray[np.bool_]) -> str:
 
 def about_strangers(calls: Calls, ranks: Sequence[int | None]) -> Iterator[Note]:
     """Say whose calls are in groups that it is not of, so that it may be another's trace."""
-    members = [parse_ranges(text) if text else None for _, text, _ in calls.group_texts]
+    members = [
+        frozenset(parse_ranges(text)) if text else None for _, text, _ in calls.group_texts
+    ]
     pairs = np.unique(np.column_stack([calls.devices, calls.groups]), axis=0)
     strangers = {
         rank

@@ -8,8 +8,10 @@ in common. Where clocks drift apart by more than their ends scatter, a line is f
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
 import numpy as np
@@ -120,21 +122,21 @@ def _meetings(instances: Instances, usable: npt.NDArray[np.bool_]) -> Iterator[_
 
 def _reach(meetings: Sequence[_Meeting], lines: dict[int, _Line]) -> None:
     """Align whom those that are aligned have met, the meetings with most instances first."""
-    left = sorted(meetings, key=lambda one: -one.ends_ns.shape[0])
-    while True:
-        due = next(
-            (
-                one
-                for one in left
-                if any(device in lines for device in one.devices)
-                and any(device not in lines for device in one.devices)
-            ),
-            None,
-        )
-        if due is None:
-            return
-        _align_meeting(due, lines)
-        left.remove(due)
+    ordered = sorted(meetings, key=lambda one: -one.ends_ns.shape[0])
+    places_of: dict[int, list[int]] = defaultdict(list)
+    for place, meeting in enumerate(ordered):
+        for device in meeting.devices:
+            places_of[device].append(place)
+    # those that somebody aligned was in: a job of many ranks has too many to look through
+    due = [place for device in lines for place in places_of[device]]
+    heapify(due)
+    while due:
+        meeting = ordered[heappop(due)]
+        left = [device for device in meeting.devices if device not in lines]
+        if left:
+            _align_meeting(meeting, lines)
+        for place in (place for device in left for place in places_of[device]):
+            heappush(due, place)
 
 
 def _align_meeting(meeting: _Meeting, lines: dict[int, _Line]) -> None:

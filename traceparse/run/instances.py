@@ -19,7 +19,7 @@ from traceparse.run.gathered import NOTHING, Calls
 from traceparse.run.matching import POINT_TO_POINT
 from traceparse.units import parse_ranges
 
-__all__ = ["Instances", "instances_of"]
+__all__ = ["Instances", "by_instance", "instances_of"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -61,6 +61,19 @@ class Instances:
         lasts = self.part_end_ns - self.part_start_ns
         return lasts - self.transfer_ns[self.part_instance]
 
+    def rows_by_device(self, num: int) -> list[Int64s]:
+        """Return the parts of each of so many devices, in their order."""
+        order = np.argsort(self.part_device, kind="stable")
+        counts = np.bincount(self.part_device, minlength=num)
+        return np.split(order, np.cumsum(counts)[:-1])
+
+    def parts_of(self, numbers: Int64s) -> Int64s:
+        """Return the parts of some instances."""
+        firsts = np.searchsorted(self.part_instance, numbers)
+        sizes = self.num_ranks[numbers]
+        before = np.cumsum(sizes) - sizes
+        return np.repeat(firsts - before, sizes) + np.arange(int(sizes.sum()))
+
     def last_device(self) -> npt.NDArray[np.int32]:
         """Return whom each instance waited for: the shortest part, of ties the first device."""
         lasts = self.part_end_ns - self.part_start_ns
@@ -99,6 +112,13 @@ def instances_of(calls: Calls, matched: Int64s, ranks: Sequence[int | None]) -> 
         part_end_ns=part_end,
         of_call=calls_of[np.argsort(order)],
     )
+
+
+def by_instance(instances: Instances, values: Int64s) -> Int64s:
+    """Add up over the parts of each instance."""
+    sums = np.zeros(instances.first_call.size, np.int64)
+    np.add.at(sums, instances.part_instance, values)
+    return sums
 
 
 def _changes(values: npt.NDArray[np.int64] | npt.NDArray[np.int32]) -> Bools:

@@ -136,8 +136,9 @@ class _Job:
         self._together = together
         self._finder = PeakFinder(asked)
         self.peaks = [self._finder.of(part.digest, part.device) for part in parts]
+        split = together if together is not None and together.is_split else None
         self._tallies = [
-            [tally_of(step, own, _split(together, place, step)) for step in part.steps]
+            [tally_of(step, own, _split(split, place, step)) for step in part.steps]
             for place, (part, own) in enumerate(zip(parts, self.peaks, strict=True))
         ]
         self.chosen = [
@@ -258,8 +259,8 @@ class _Job:
         yield from about_attribution([part.device.kernels for part in self._parts])
 
 
-def _split(together: Across | None, place: int, step: StepTimes) -> Split | None:
-    """Say what a step's exposed communication was, if that is known of the run."""
-    if together is None or not together.is_split:
+def _split(split: Across | None, place: int, step: StepTimes) -> Split | None:
+    """Say what a step's exposed communication was; ``None`` if that is not known of the run."""
+    if split is None:
         return None
-    return together.exposure_in(place, step) or (0, 0, 0, 0)
+    return split.exposure_in(place, step) or (0, 0, 0, 0)

@@ -46,8 +46,9 @@ class Peers:
         self, replay: Replay, devices: Sequence[DeviceDigest], together: Across | None
     ) -> None:
         self._replay = replay
+        kinds = None if together is None else together.kinds
         self._steps = [
-            dict(_steps_of(replay, device, place, together))
+            dict(_steps_of(replay, device, place, kinds))
             for place, device in enumerate(devices)
         ]
         self._rows = {kind: _rows(replay, kind) for kind in (*_OF_TASKS, *_OF_HOSTS)}
@@ -103,7 +104,7 @@ def _rows(replay: Replay, kind: Kind) -> Int64s:
 
 
 def _steps_of(
-    replay: Replay, device: DeviceDigest, device_place: int, together: Across | None
+    replay: Replay, device: DeviceDigest, device_place: int, kinds: Int64s | None
 ) -> Iterator[tuple[int | str | None, _Step]]:
     """Yield the steps of a device by their number, and what is before them."""
     chain, first = replay.chains[device_place], int(replay.firsts[device_place])
@@ -116,7 +117,7 @@ def _steps_of(
     ]
     if begun and begun[0][0]:
         begun.insert(0, (0, _BEFORE))
-    likeness = _likeness(replay, together, slice(first, first + chain.num))
+    likeness = _likeness(replay, kinds, slice(first, first + chain.num))
     edges = [*(begin for begin, _ in begun), chain.num]
     launched = np.append(chain.launched_ns, np.iinfo(np.int64).max)
     first_sync = int(replay.first_syncs[device_place])
@@ -131,11 +132,14 @@ def _steps_of(
         yield number, own
 
 
-def _likeness(replay: Replay, together: Across | None, tasks: slice) -> Int64s:
-    """Tell of each task which call it is: the collective, its size and data type."""
+def _likeness(replay: Replay, kinds: Int64s | None, tasks: slice) -> Int64s:
+    """Tell of each task which call it is: the collective, its size and data type.
+
+    ``kinds`` are those of all instances, :attr:`traceparse.run.across.Across.kinds`.
+    """
     instance = replay.instance[tasks]
     found = np.full((instance.size, 4), -1)
     rows = np.flatnonzero(instance >= 0)
-    if together is not None and rows.size:
-        found[rows] = together.kinds[instance[rows]]
+    if kinds is not None and rows.size:
+        found[rows] = kinds[instance[rows]]
     return found

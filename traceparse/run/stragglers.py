@@ -32,10 +32,11 @@ from traceparse.rank import OperatorWork
 from traceparse.run.across import Across
 from traceparse.run.causes import FAR, SPREAD, Cause, Evidence, cause_of
 from traceparse.run.gathered import NOTHING
+from traceparse.run.instances import by_instance
 from traceparse.run.links import SlowLink, slow_links
 from traceparse.run.slower import KernelTable, kernel_table
 from traceparse.run.straggler_texts import Told, link_finding, rank_finding
-from traceparse.run.waits import Steps, Waits, by_instance, exposed_transfer_of, waits_of
+from traceparse.run.waits import Steps, Waits, exposed_transfer_of, waits_of
 
 __all__ = ["Straggler", "stragglers"]
 

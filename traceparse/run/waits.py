@@ -19,12 +19,11 @@ from traceparse.intervals import Int64s, Intervals, covered_before, from_spans, 
 from traceparse.rank import DeviceDigest, Times
 from traceparse.run.across import Across
 from traceparse.run.gathered import NOTHING
-from traceparse.run.instances import Instances
+from traceparse.run.instances import Instances, by_instance
 
 __all__ = [
     "Steps",
     "Waits",
-    "by_instance",
     "exposed_transfer_of",
     "median_of_others",
     "waits_of",
@@ -115,7 +114,7 @@ def exposed_transfer_of(together: Across, steps: Steps, is_meant: Bools) -> Int6
     instances = together.instances
     arrived = instances.part_end_ns - instances.transfer_ns[instances.part_instance]
     found = np.zeros(arrived.size, np.int64)
-    rows_of = _rows_by_device(instances, len(together.devices))
+    rows_of = instances.rows_by_device(len(together.devices))
     for device, (rows, own) in enumerate(zip(rows_of, steps, strict=True)):
         some = rows[is_meant[instances.part_instance[rows]]]
         where = intersection(together.exposures[device].transfer, _union(own))
@@ -128,12 +127,13 @@ def _exposed(together: Across, steps: Steps) -> tuple[Int64s, Int64s]:
     start_ns = instances.part_start_ns
     arrived = instances.part_end_ns - instances.transfer_ns[instances.part_instance]
     counted, whole = np.zeros_like(arrived), np.zeros_like(arrived)
-    rows_of = _rows_by_device(instances, len(together.devices))
+    rows_of = instances.rows_by_device(len(together.devices))
+    is_split = instances.is_split
     for exposure, rows, own in zip(together.exposures, rows_of, steps, strict=True):
         inside = _union(own)
         of = instances.part_instance[rows]
         for is_peer, where in ((False, exposure.wait), (True, exposure.pipeline_wait)):
-            some = rows[instances.is_split[of] & (instances.is_peer[of] == is_peer)]
+            some = rows[is_split[of] & (instances.is_peer[of] == is_peer)]
             spans = start_ns[some], arrived[some]
             whole[some] = _shares(where, *spans)
             counted[some] = _shares(intersection(where, inside), *spans)
@@ -156,23 +156,10 @@ def _union(steps: Sequence[Times]) -> Intervals:
     return from_spans(starts, np.array([times.end_ns for times in steps], np.int64))
 
 
-def _rows_by_device(instances: Instances, num: int) -> list[Int64s]:
-    order = np.argsort(instances.part_device, kind="stable")
-    counts = np.bincount(instances.part_device, minlength=num)
-    return np.split(order, np.cumsum(counts)[:-1])
-
-
-def by_instance(instances: Instances, values: Int64s) -> Int64s:
-    """Add up over the parts of each instance."""
-    sums = np.zeros(instances.first_call.size, np.int64)
-    np.add.at(sums, instances.part_instance, values)
-    return sums
-
-
 def _launched_ns(instances: Instances, devices: Sequence[DeviceDigest]) -> Int64s:
     """Return when each part's first call was launched, ``NOTHING`` where that is unknown."""
     found = np.full(instances.part_device.size, NOTHING, np.int64)
-    for device, rows in zip(devices, _rows_by_device(instances, len(devices)), strict=True):
+    for device, rows in zip(devices, instances.rows_by_device(len(devices)), strict=True):
         if rows.size:
             starts = device.calls["start_ns"].to_numpy()
             launched = device.calls["launched_ns"].fill_null(NOTHING).to_numpy()
@@ -207,7 +194,7 @@ def _gaps(together: Across) -> _Gaps:
     held, waited = (np.append(0, np.cumsum(one[order])) for one in (lasts_ns, waited_ns))
     first, stop = np.zeros_like(own), np.zeros_like(own)
     at = 0
-    for rows in _rows_by_device(instances, len(together.devices)):
+    for rows in instances.rows_by_device(len(together.devices)):
         ends = instances.part_end_ns[order[at : at + rows.size]]
         first[rows] = at + np.searchsorted(ends, since_ns[rows], "right")
         stop[rows] = at + np.searchsorted(ends, instances.part_start_ns[rows], "right")
