@@ -406,7 +406,7 @@ def test_command_takes_a_size(tmp_path, capsys):
 def test_command_lists_scenarios(capsys):
     assert command.main(["--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(SCENARIOS)
+    assert [line.split()[0] for line in lines] == [*SCENARIOS, command.MESH]
 
 
 @pytest.mark.parametrize(
