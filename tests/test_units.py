@@ -263,3 +263,21 @@ def test_what_is_no_ranges_is_refused_in_one_short_line(text):
     with pytest.raises(ValueError, match="no ascending ranges of ranks") as caught:
         units.parse_ranges(text)
     assert len(str(caught.value)) < 120
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (None, units.UNKNOWN),
+        (0, "0 B"),
+        (999, "999 B"),
+        (1_000, "1.0 kB"),
+        (24_576, "24.6 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (16_777_216, "16.8 MB"),
+        (5_000_000_000_000, "5,000.0 GB"),
+    ],
+)
+def test_sizes_have_one_to_three_digits_before_the_point(count, text):
+    assert units.format_size(count) == text

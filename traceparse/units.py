@@ -25,6 +25,7 @@ __all__ = [
     "format_percent",
     "format_ranges",
     "format_ratio",
+    "format_size",
     "format_tflop",
     "format_usd",
     "ms_decimals",
@@ -79,6 +80,19 @@ def format_bytes(count: int | None) -> str:
     if count is None:
         return UNKNOWN
     return f"{_fixed(count, _BYTES_PER_MB, 1 if count >= 10 * _BYTES_PER_MB else 3)} MB"
+
+
+def format_size(count: int | None) -> str:
+    """Write bytes with one to three digits before the point: ``4 B``, ``24.6 kB``."""
+    if count is None:
+        return UNKNOWN
+    if count < 1000:
+        return f"{count} B"
+    size, units = count / 1000, iter(("kB", "MB", "GB"))
+    unit = next(units)
+    while size >= 999.95 and (larger := next(units, None)):
+        size, unit = size / 1000, larger
+    return f"{size:,.1f} {unit}"
 
 
 def format_count(count: int | None) -> str:

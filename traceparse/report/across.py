@@ -19,6 +19,7 @@ from traceparse.units import (
     format_number_of,
     format_ranges,
     format_ratio,
+    format_size,
     ms_decimals,
     rank_ranges,
 )
@@ -250,7 +251,7 @@ def _row(row: Mapping[str, Any], decimals: int) -> CollectiveRow:
         ranks=compact,
         members=rank_ranges(ranks),
         dtype=_shown(dtype and DTYPES.get(dtype, dtype))[:_DTYPE_LIMIT],
-        size=_size(row["message_bytes"]),
+        size=format_size(row["message_bytes"]),
         count=format_count(row["count"]),
         transfer=transfer,
         wait=wait,
@@ -263,19 +264,6 @@ def _row(row: Mapping[str, Any], decimals: int) -> CollectiveRow:
 
 def _shown(text: str | None, limit: int = _NAME_LIMIT) -> str:
     return UNKNOWN if text is None else visible(text, limit)
-
-
-def _size(count: int | None) -> str:
-    """Write a size in the unit that leaves one to three digits before the point."""
-    if count is None:
-        return UNKNOWN
-    if count < 1000:
-        return f"{count} B"
-    size, units = count / 1000, iter(("kB", "MB", "GB"))
-    unit = next(units)
-    while size >= 999.95 and (larger := next(units, None)):
-        size, unit = size / 1000, larger
-    return f"{size:,.1f} {unit}"
 
 
 def is_small(row: Mapping[str, Any]) -> bool:

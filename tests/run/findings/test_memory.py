@@ -97,7 +97,7 @@ def test_copies_from_pageable_memory(seen):
     (found,) = pageable_copies(seen.view(compute=800, copy=200, copies=rows))
     assert (found["severity"], found["lost_ratio"]) == ("warning", pytest.approx(0.08))
     assert found["evidence"].startswith(
-        "3 x HtoD (4.000 MB), 3 x DtoH (\N{EN DASH}); exposed for"
+        "3 x HtoD (4.0 MB), 3 x DtoH (\N{EN DASH}); exposed for"
     )
     assert "pin_memory=True" in found["advice"]
     assert not list(pageable_copies(seen.view(compute=980, copy=20, copies=rows)))

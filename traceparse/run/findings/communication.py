@@ -11,10 +11,10 @@ from traceparse.run.bands import bands
 from traceparse.run.findings.finding import Finding, finding
 from traceparse.run.findings.view import Row, View
 from traceparse.units import (
-    format_bytes,
     format_count,
     format_duration,
     format_ratio,
+    format_size,
     rank_ranges,
 )
 
@@ -132,7 +132,7 @@ def _about_exposure(
     for row in _by_exposure(view.collectives)[:1]:
         size = row["message_bytes"]
         yield f"most exposed is {_named(row)}" + (
-            "" if size is None else f" of {format_bytes(size)}"
+            "" if size is None else f" of {format_size(size)}"
         )
     if claimed := view.straggler_ratio():
         yield _TOLD_STRAGGLERS.format(format_ratio(claimed))
@@ -210,10 +210,10 @@ def tiny_collectives(view: View) -> Iterator[Finding]:
         "warning" if lost >= 5 * _LITTLE else "info",
         f"{format_count(round(count / steps))} collectives a step are too small for the "
         f"network's bandwidth",
-        f"they are of {format_bytes(_TINY_BYTES)} or less{mean}, and exposed for "
+        f"they are of {format_size(_TINY_BYTES)} or less{mean}, and exposed for "
         f"{format_ratio(exposed)} of the {view.unit}, an upper bound of what larger ones "
         f"win{_also_bound(view)}; most exposed is {_named(most)} of "
-        f"{format_bytes(most['message_bytes'])}",
+        f"{format_size(most['message_bytes'])}",
         "put them together: flatten tensors into one buffer, all_reduce_coalesced or "
         "_coalescing_manager, DDP with a larger bucket_cap_mb, one all_reduce for all logged "
         "values",

@@ -7,7 +7,7 @@ from typing import Final
 
 from traceparse.run.findings.finding import Finding, finding
 from traceparse.run.findings.view import Row, View, by_operator
-from traceparse.units import format_bytes, format_count, format_number_of, format_ratio
+from traceparse.units import format_count, format_number_of, format_ratio, format_size
 
 __all__ = ["memory_bound_kernels", "pageable_copies"]
 
@@ -137,7 +137,7 @@ def pageable_copies(view: View) -> Iterator[Finding]:
         return
     told = ", ".join(
         f"{format_count(row['count'])} x {row['direction'] or 'unknown direction'} "
-        f"({format_bytes(row['bytes'])})"
+        f"({format_size(row['bytes'])})"
         for row in pageable
     )
     yield finding(
