@@ -12,7 +12,15 @@ from typing import Any
 
 from tools.bench_child import opener
 
-__all__ = ["BenchError", "default_traces", "machine", "size_of", "trace_facts", "versions"]
+__all__ = [
+    "BenchError",
+    "default_traces",
+    "machine",
+    "shared_traces",
+    "size_of",
+    "trace_facts",
+    "versions",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 _BLOCK = 1 << 20
@@ -41,6 +49,11 @@ class BenchError(Exception):
     """What keeps a benchmark from running, in one line."""
 
 
+def shared_traces() -> Path:
+    """Return where real traces are: where the tests look for them too."""
+    return Path(os.environ.get("TRACEPARSE_SHARED_TRACES", ROOT.parent / "shared" / "traces"))
+
+
 def default_traces() -> list[Path]:
     """Return what traces are made of by default: three shared ones, or two of this project.
 
@@ -48,7 +61,7 @@ def default_traces() -> list[Path]:
     (B200), and both with memory (H100). The stored ones are a capture of gloo on a CPU and
     one drawn by hand, for the device.
     """
-    shared = Path(os.environ.get("TRACEPARSE_SHARED_TRACES", ROOT.parent / "shared" / "traces"))
+    shared = shared_traces()
     traces = [shared / name for name in _SHARED]
     if all(path.exists() for path in traces):
         return traces

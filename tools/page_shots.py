@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import traceparse  # noqa: E402
+from tools.bench_facts import shared_traces  # noqa: E402
 from tools.page_browser import chromium, opened, ready  # noqa: E402
 from tools.simulate import simulate  # noqa: E402
 from traceparse.report import html  # noqa: E402
@@ -26,7 +27,6 @@ from traceparse.run import Report  # noqa: E402
 
 __all__ = ["main", "show"]
 
-TRACES: Final = Path("/work/shared/traces")
 _WIDE: Final = {"width": 1280, "height": 900}
 _NARROW: Final = {"width": 400, "height": 800}
 _PAPER: Final = {"width": 700, "height": 990}
@@ -54,7 +54,7 @@ def reports(wanted: Sequence[str]) -> Iterator[tuple[str, Report]]:
         if not wanted or name in wanted:
             report = make()
             if report is None:
-                print(f"{name}: no traces in {TRACES}")
+                print(f"{name}: no traces in {shared_traces()}")
             else:
                 yield name, report
 
@@ -64,7 +64,7 @@ def _demo() -> Report:
 
 
 def _dlrm() -> Report | None:
-    folder = TRACES / "param-dlrm"
+    folder = shared_traces() / "param-dlrm"
     return traceparse.analyze(folder, price=2.0) if folder.is_dir() else None
 
 
