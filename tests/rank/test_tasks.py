@@ -156,6 +156,16 @@ def test_what_has_no_launch_keeps_its_place_on_its_stream(tmp_path):
     ]
 
 
+def test_kernels_that_overlap_on_one_stream_start_with_the_earliest(tmp_path):
+    events = [
+        *run(30, 5, 1, 20, stream=8),
+        kernel(12, 2, correlation=2, stream=7),
+        kernel(10, 9, correlation=3, stream=7),  # around the one before, which ends first
+    ]
+    found = plain(device_of(write(tmp_path / "rank0.json", events)).tasks)
+    assert columns(found, "start_ns", "end_ns") == [(10, 19), (30, 35)]
+
+
 def test_a_host_is_cut_where_calls_begin_and_where_it_may_have_waited(tmp_path):
     events = [
         step(1, 0, 100),

@@ -316,7 +316,8 @@ def _gathered(
     place = np.where(holds == most, np.arange(rows.size), rows.size)
     holder = np.minimum.reduceat(place, firsts)
     return {
-        "start_ns": rows["start"][firsts],
+        # not of the first: kernels that overlap on one stream may end the other way round
+        "start_ns": np.minimum.reduceat(rows["start"], firsts),
         "end_ns": np.maximum.reduceat(rows["end"], firsts),
         "stream": rows["stream"][firsts],
         "is_comm": rows["is_comm"][firsts],
@@ -332,6 +333,7 @@ def _gathered(
 def _go_on(made: dict[str, npt.NDArray[Any]], found: dict[str, npt.NDArray[Any]]) -> None:
     """Let the last task that was made go on with the first that was found."""
     more = {name: column[0] for name, column in found.items()}
+    made["start_ns"][-1] = min(made["start_ns"][-1], more["start_ns"])
     made["end_ns"][-1] = max(made["end_ns"][-1], more["end_ns"])
     for name in ("work_ns", "gaps_ns"):
         made[name][-1] += more[name]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from traceparse.run.called import CallTasks
 from traceparse.run.chains import Chain, awaited_by_host, dependencies, follows, task_at
 from traceparse.run.lags import median
 
-__all__ = ["Edges", "Kind"]
+__all__ = ["Edges", "Joined", "Kind"]
 
 
 class Kind(IntEnum):
@@ -40,6 +41,16 @@ class Kind(IntEnum):
     SYNC = 11  # what such a call waits for
     END = 12  # of a step that no other follows
     MAYBE = 13  # as CROSS, but it may be another task that waits
+
+
+class Joined(NamedTuple):
+    """All edges; ``places`` as :class:`traceparse.run.replay.Replay` has them."""
+
+    sources: Int64s
+    targets: Int64s
+    weights: Int64s
+    kinds: npt.NDArray[np.int8]
+    places: Int64s
 
 
 @dataclass(slots=True)
@@ -102,6 +113,15 @@ class Edges:
         self.weights.append(weights)
         self.kinds.append(np.full(sources.size, kind, np.int8))
         self.places.append(places)
+
+    def taken(self) -> Joined:
+        """Hand over all edges, and forget them: those of many ranks fill memory twice else."""
+        found = []
+        for name in Joined._fields:
+            parts = getattr(self, name)
+            found.append(np.concatenate(parts))
+            parts.clear()
+        return Joined(*found)
 
     # -- what a device and its host do
 

@@ -24,7 +24,7 @@ from traceparse.rank import NEVER, DeviceDigest, Times
 from traceparse.run.across import Across
 from traceparse.run.called import CallTasks, calls_of
 from traceparse.run.chains import Chain, chain_of
-from traceparse.run.edges import Edges, Kind
+from traceparse.run.edges import Edges, Joined, Kind
 from traceparse.run.graph import Graph
 
 __all__ = ["Replay", "replay_of"]
@@ -108,31 +108,17 @@ def replay_of(
 
 def _replay(edges: Edges, calls: CallTasks) -> Replay:
     """Fix the weights by what was recorded."""
-    sources, targets, weights, places = map(
-        np.concatenate, (edges.sources, edges.targets, edges.weights, edges.places)
-    )
-    kinds, recorded = np.concatenate(edges.kinds), edges.recorded_ns
-    asked = recorded[sources] + weights
-    latest = np.full(recorded.size, NEVER)
-    np.maximum.at(latest, targets, asked)
-    apart = recorded - latest
-    held = np.flatnonzero((asked == latest[targets]) & (apart[targets] > 0))
-    held = held[np.unique(targets[held], return_index=True)[1]]  # one of each
-    weights[held] += apart[targets[held]]
-    early = asked > recorded[targets]
-    weights[early] = (recorded[targets] - recorded[sources])[early]
-    odd = np.isin(kinds[held], (Kind.STREAM, Kind.CROSS, Kind.MAYBE))
-    odd |= (kinds[held] == Kind.LAUNCH) & (apart[targets[held]] > _MOST_LATENCY_NS)
-    late_ns = np.zeros(edges.start_ns.size, np.int64)
-    late_ns[places[held[odd]]] = apart[targets[held[odd]]]
+    found = edges.taken()
+    recorded = edges.recorded_ns
+    late_ns = _fix(found, recorded, edges.start_ns.size)
     tasks = np.arange(edges.start_ns.size)
     order = np.lexsort([edges.turns, np.append(NEVER, recorded[1:])])
     return Replay(
-        graph=Graph.of(sources, targets, order),
+        graph=Graph.of(found.sources, found.targets, order),
         chains=edges.chains,
-        kind=kinds,
-        place=places,
-        weights=weights,
+        kind=found.kinds,
+        place=found.places,
+        weights=found.weights,
         start=edges.start(tasks),
         end=edges.end(tasks),
         instance=calls.instance,
@@ -145,6 +131,28 @@ def _replay(edges: Edges, calls: CallTasks) -> Replay:
         recorded_ns=recorded,
         unexplained_ns=_unexplained_ns(edges, late_ns),
     )
+
+
+def _fix(edges: Joined, recorded: Int64s, num_tasks: int) -> Int64s:
+    """Change weights so that everything happens when it did.
+
+    Return, of each task, by how much it starts later than all that it waits for.
+    """
+    sources, targets, weights = edges.sources, edges.targets, edges.weights
+    asked = recorded[sources] + weights
+    latest = np.full(recorded.size, NEVER)
+    np.maximum.at(latest, targets, asked)
+    apart = recorded - latest
+    held = np.flatnonzero((asked == latest[targets]) & (apart[targets] > 0))
+    held = held[np.unique(targets[held], return_index=True)[1]]  # one of each
+    weights[held] += apart[targets[held]]
+    early = asked > recorded[targets]
+    weights[early] = (recorded[targets] - recorded[sources])[early]
+    odd = np.isin(edges.kinds[held], (Kind.STREAM, Kind.CROSS, Kind.MAYBE))
+    odd |= (edges.kinds[held] == Kind.LAUNCH) & (apart[targets[held]] > _MOST_LATENCY_NS)
+    late_ns = np.zeros(num_tasks, np.int64)
+    late_ns[edges.places[held[odd]]] = apart[targets[held[odd]]]
+    return late_ns
 
 
 def _unexplained_ns(edges: Edges, late_ns: Int64s) -> Int64s:
