@@ -9,7 +9,7 @@ from traceparse.report.bars import Bar, Scale, bar_of
 from traceparse.report.cells import Cell, Figure, Table
 from traceparse.report.choose import Picked, largest_span, pick_devices
 from traceparse.report.named import named_ranks
-from traceparse.report.notes import NoteLine, not_computed, note_lines
+from traceparse.report.notes import NoteLine, note_lines
 from traceparse.report.page_across import Across, across_of, collective_table, what_if_table
 from traceparse.report.page_files import file_table, folder_of
 from traceparse.report.page_kernels import Host, copy_table, host_of, kernel_table
@@ -65,7 +65,6 @@ class Page:
     windows: Table
     ranks: Sequence[RankSection]
     notes: Sequence[NoteLine]
-    not_computed: Sequence[str]
     files: Table
     folder: str
     cpu_device: str
@@ -134,7 +133,6 @@ def page_of(report: Report) -> Page:
         windows=window_table(report, picked, scale),
         ranks=rank_sections(report, picked),
         notes=note_lines(report.notes),
-        not_computed=not_computed(report.notes),
         files=file_table(report.files),
         folder=folder_of(report.files),
         cpu_device=CPU_DEVICE if any(d.device == "cpu" for d in report.devices) else "",
