@@ -18,7 +18,6 @@ from traceparse.run import DeviceReport, Report, RunInfo, StepReport, Summary
 EPOCH = 1_700_000_000_000_000_000
 MS = 1_000_000
 BROWSER_REQUIRED = "TRACEPARSE_BROWSER_REQUIRED"
-NOT_COMPUTED = ("utilization", "collectives", "clock", "scaling_loss", "roofline", "findings")
 
 
 class Factory:
@@ -193,10 +192,7 @@ def report(make: Factory) -> Report:
             1, 1, late, [make.step(3, late), make.step(4), make.step(5, step5, open_ended=True)]
         ),
     )
-    notes = tuple(
-        Note("not_computed", f"{name}: not computed by this version") for name in NOT_COMPUTED
-    )
-    return make.report(devices, notes=notes)
+    return make.report(devices)
 
 
 @pytest.fixture
@@ -311,11 +307,7 @@ def hostile(make: Factory, report: Report) -> Report:
             for severity in ("error", "warning")
         ],
         summary=replace(report.summary, verdict=HOSTILE, basis=HOSTILE),
-        notes=(
-            *report.notes,
-            Note(HOSTILE, HOSTILE, file=HOSTILE),
-            Note("not_computed", HOSTILE),
-        ),
+        notes=(Note(HOSTILE, HOSTILE, file=HOSTILE),),
         files=(health,),
         devices=used,
     )

@@ -219,13 +219,11 @@ def test_notes_and_file_health(make, report):
         ],
     ]
     assert "All are in a/." in page.text
-    assert "Not computed by this version: utilization, collectives, clock" in page.text
 
 
 def test_nothing_to_note_is_said(make):
     text = Parsed(html.render(make.fleet(2))).text
     assert "Nothing had to be repaired, skipped or assumed." in text
-    assert "Not computed" not in text
     assert "No rule found anything" in text
 
 

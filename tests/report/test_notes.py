@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from traceparse.errors import Note
-from traceparse.report.notes import health_text, not_computed, note_lines
+from traceparse.report.notes import health_text, note_lines
 
 
 def texts(*notes: Note) -> list[str]:
@@ -52,13 +50,6 @@ def test_more_notes_on_the_whole_run_than_anyone_reads_are_one_line():
     assert texts(*notes, notes[0]) == [
         "process group 0: two ways (and 4 more like it in report.json)"
     ]
-
-
-@pytest.mark.parametrize("message", ["clock: a later version", "clock is not computed"])
-def test_fields_that_are_not_computed_are_named_and_not_listed(message):
-    notes = [Note("not_computed", message), Note("not_computed", message)]
-    assert note_lines(notes) == []
-    assert not_computed(notes) == ["clock"]
 
 
 def test_a_healthy_file_is_not_worth_a_word(make):

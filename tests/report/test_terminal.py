@@ -206,14 +206,12 @@ def test_nothing_to_note_prints_nothing(make):
 
 def test_notes_are_one_line_each(make, report):
     files = [make.file(f"{n}.json", repaired={"quote": n}) for n in [0, *range(2, 12)]]
-    notes = (*report.notes, Note("world", "2 of 4 ranks have a trace"))
+    notes = (Note("world", "2 of 4 ranks have a trace"),)
     printed = lines(terminal.render_notes, replace(report, notes=notes, files=tuple(files)))
     assert printed == [
         "world: 2 of 4 ranks have a trace",
         *(f"file_health: {n}.json: repaired {n} events ({n} quote)" for n in range(2, 10)),
         "… 2 more such files in report.json",
-        "not computed by this version: utilization, collectives, clock, scaling_loss, "
-        "roofline, findings",
     ]
 
 
@@ -237,15 +235,4 @@ def test_a_file_of_which_a_note_said_it_is_not_repeated(make, report):
     assert printed == [
         "truncated: 0.json: breaks off at byte 7",
         "file_health: 1.json: truncated",
-    ]
-
-
-def test_fields_within_others_are_counted(make):
-    notes = (
-        Note("not_computed", "clock is not computed by this version"),
-        Note("not_computed", "devices.steps.mfu is not computed by this version"),
-    )
-    report = replace(make.fleet(1), notes=notes)
-    assert lines(terminal.render_notes, report) == [
-        "not computed by this version: clock, 1 field within others"
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from traceparse.report.across import clock_line, is_split, loss_lines, rows_of, waited_for
@@ -15,7 +15,13 @@ from traceparse.report.charts.spans import (
     mean_parts,
     parts_seen,
 )
-from traceparse.report.hta_text import hta_lines
+from traceparse.report.hta_text import (
+    MOST_DECIMALS,
+    bound_name,
+    bound_parts,
+    computed_by,
+    longest_of_ranks,
+)
 from traceparse.report.markdown_text import code, prose, table
 from traceparse.report.notes import note_lines
 from traceparse.report.peak import (
@@ -36,6 +42,7 @@ from traceparse.run import Report
 from traceparse.units import (
     UNKNOWN,
     format_count,
+    format_figure,
     format_ms,
     format_number_of,
     format_percent,
@@ -152,9 +159,63 @@ def _peak(report: Report, links: Mapping[str, str]) -> Iterator[str]:
 
 
 def _hta(report: Report) -> Iterator[str]:
-    if lines := [*hta_lines(report.hta)]:
-        yield "## HTA"
-        yield "\n".join(f"* {prose(line)}" for line in lines)
+    hta = report.hta
+    if hta is None:
+        return
+    yield "## HTA"
+    yield f"{prose(computed_by(hta))}."
+    for title, rows in (("critical_path", _hta_paths), ("queue_length", _hta_queues)):
+        if hta[title]:
+            yield from rows(hta, report.run.ranks)
+        else:
+            yield f"{prose(title.replace('_', ' ').capitalize())}: unknown, the notes say why."
+
+
+def _hta_paths(hta: Mapping[str, Any], ranks: Collection[int]) -> Iterator[str]:
+    paths = hta["critical_path"]
+    longest = max(path["duration_ns"] for path in paths)
+    decimals = min(ms_decimals(longest), MOST_DECIMALS)
+    rows = [
+        [
+            _hta_rank(path["rank"], ranks),
+            prose(_bounds(path)),
+            UNKNOWN if path["step"] is None else str(path["step"]),
+            format_ms(path["duration_ns"], decimals),
+        ]
+        for path in paths
+    ]
+    yield table(("rank", "critical path is bound by", "step", "length (ms)"), rows, num_words=2)
+
+
+def _bounds(path: Mapping[str, Any]) -> str:
+    parts = [
+        f"{bound_name(name)} {format_percent(ns, path['duration_ns'])}"
+        for name, ns in bound_parts(path)
+    ]
+    return ", ".join(parts) or UNKNOWN
+
+
+def _hta_queues(hta: Mapping[str, Any], ranks: Collection[int]) -> Iterator[str]:
+    shown = longest_of_ranks(hta)
+    rows = [
+        [
+            _hta_rank(queue["rank"], ranks),
+            str(queue["stream"]),
+            format_count(queue["num_changes"]),
+            format_figure(queue["mean"]),
+            format_figure(queue["median"]),
+            format_count(queue["max"]),
+        ]
+        for queue in shown
+    ]
+    yield table(("rank", "longest queue: stream", "changes", "mean", "median", "max"), rows)
+    if left := len(hta["queue_length"]) - len(shown):
+        yield _more(left, "queue")
+
+
+def _hta_rank(rank: int, ranks: Collection[int]) -> str:
+    """Name a rank; a trace that does not say its own is rank 0 to HTA."""
+    return str(rank) if rank in ranks else prose(f"unknown ({rank} to HTA)")
 
 
 def _ranks(report: Report, links: Mapping[str, str]) -> Iterator[str]:

@@ -9,9 +9,8 @@ from traceparse.errors import Note
 from traceparse.ingest import LOSSES, FileHealth
 from traceparse.units import format_count, format_number_of, rank_ranges
 
-__all__ = ["NoteLine", "health_text", "not_computed", "note_lines"]
+__all__ = ["NoteLine", "health_text", "note_lines"]
 
-_NOT_COMPUTED = "not_computed"
 _MOST_APART = 4  # notes of one code on the whole run, such as on each of its process groups
 
 
@@ -30,7 +29,7 @@ class NoteLine:
 
 
 def note_lines(notes: Sequence[Note]) -> list[NoteLine]:
-    """Merge notes that say the same of several files or ranks; leave out ``not_computed``.
+    """Merge notes that say the same of several files or ranks.
 
     Those on the whole run stay apart, unless there are more of a code than anyone reads.
     """
@@ -39,22 +38,14 @@ def note_lines(notes: Sequence[Note]) -> list[NoteLine]:
         on_run.setdefault(note.code, set()).add(note.message)
     groups: dict[tuple[str, str | None], list[Note]] = {}
     for note in notes:
-        if note.code != _NOT_COMPUTED:
-            is_apart = _is_on_run(note) and len(on_run[note.code]) <= _MOST_APART
-            key = (note.code, note.message if is_apart else None)
-            groups.setdefault(key, []).append(note)
+        is_apart = _is_on_run(note) and len(on_run[note.code]) <= _MOST_APART
+        key = (note.code, note.message if is_apart else None)
+        groups.setdefault(key, []).append(note)
     return [_line(group) for group in groups.values()]
 
 
 def _is_on_run(note: Note) -> bool:
     return note.rank is None and note.file is None
-
-
-def not_computed(notes: Sequence[Note]) -> list[str]:
-    """Name the fields that this version cannot fill: what such notes begin with."""
-    messages = (note.message for note in notes if note.code == _NOT_COMPUTED)
-    names = (text.partition(":" if ":" in text else " ")[0] for text in messages)
-    return list(dict.fromkeys(names))
 
 
 def health_text(file: FileHealth, said: Collection[str] = ()) -> str | None:

@@ -9,9 +9,10 @@ from traceparse.report.bars import Bar, Scale, bar_of
 from traceparse.report.cells import Cell, Figure, Table
 from traceparse.report.choose import Picked, largest_span, pick_devices
 from traceparse.report.named import named_ranks
-from traceparse.report.notes import NoteLine, not_computed, note_lines
+from traceparse.report.notes import NoteLine, note_lines
 from traceparse.report.page_across import Across, across_of, collective_table, what_if_table
 from traceparse.report.page_files import file_table, folder_of
+from traceparse.report.page_hta import Hta, hta_of
 from traceparse.report.page_kernels import Host, copy_table, host_of, kernel_table
 from traceparse.report.page_peak import Peak, operator_table, peak_of
 from traceparse.report.page_ranks import RankSection, rank_sections, spread_table, window_table
@@ -61,11 +62,11 @@ class Page:
     kernels: Table | None
     host: Host | None
     copies: Table | None
+    hta: Hta | None
     spread: Table | None
     windows: Table
     ranks: Sequence[RankSection]
     notes: Sequence[NoteLine]
-    not_computed: Sequence[str]
     files: Table
     folder: str
     cpu_device: str
@@ -78,26 +79,23 @@ class Page:
 
     def sections(self) -> Iterator[tuple[str, str]]:
         """Yield anchor and title of the sections that are there, for the contents."""
-        yield "findings", "Findings"
-        yield "figures", "Key figures"
-        if self.peak:
-            yield "peak", "Waterfall"
-        yield "steps", "Ranks and steps"
-        if self.across:
-            yield "across", "Scaling loss"
-        if self.what_if:
-            yield "what-if", "What if"
-        if self.collectives:
-            yield "collectives", "Collectives"
-        if self.operators:
-            yield "operators", "Operators"
-        if self.kernels:
-            yield "kernels", "Kernels"
-        if self.host or self.copies:
-            yield "host", "Host and copies"
-        yield "ranks", "Each rank"
-        yield "notes", "Notes and files"
-        yield "definitions", "Definitions"
+        found: tuple[tuple[str, str, object], ...] = (
+            ("findings", "Findings", True),
+            ("figures", "Key figures", True),
+            ("peak", "Waterfall", self.peak),
+            ("steps", "Ranks and steps", True),
+            ("across", "Scaling loss", self.across),
+            ("what-if", "What if", self.what_if),
+            ("collectives", "Collectives", self.collectives),
+            ("operators", "Operators", self.operators),
+            ("kernels", "Kernels", self.kernels),
+            ("host", "Host and copies", self.host or self.copies),
+            ("hta", "HTA", self.hta),
+            ("ranks", "Each rank", True),
+            ("notes", "Notes and files", True),
+            ("definitions", "Definitions", True),
+        )
+        yield from ((anchor, title) for anchor, title, is_there in found if is_there)
 
 
 def page_of(report: Report) -> Page:
@@ -130,11 +128,11 @@ def page_of(report: Report) -> Page:
         kernels=kernel_table(report.top_kernels),
         host=host_of(report.host),
         copies=copy_table(report.copies),
+        hta=hta_of(report),
         spread=spread_table(report, scale),
         windows=window_table(report, picked, scale),
         ranks=rank_sections(report, picked),
         notes=note_lines(report.notes),
-        not_computed=not_computed(report.notes),
         files=file_table(report.files),
         folder=folder_of(report.files),
         cpu_device=CPU_DEVICE if any(d.device == "cpu" for d in report.devices) else "",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.console import Console
 
 from traceparse.report.choose import largest_span
 from traceparse.report.lines import say
-from traceparse.report.notes import health_text, not_computed, note_lines
+from traceparse.report.notes import health_text, note_lines
 from traceparse.report.recorded import overhead_text, recorded_text
 from traceparse.report.screen import print_hta
 from traceparse.report.terminal_across import render_across
@@ -50,7 +48,7 @@ def _print_recorded(report: Report, console: Console) -> None:
 
 
 def render_notes(report: Report, console: Console, *, whole: bool = True) -> None:
-    """Print what was repaired, skipped, assumed or not computed: a line each, if anything.
+    """Print what was repaired, skipped, assumed or unknown: a line each, if anything.
 
     On a terminal that is narrower, lines are cut unless ``whole``.
     """
@@ -58,17 +56,6 @@ def render_notes(report: Report, console: Console, *, whole: bool = True) -> Non
         lead = f"{line.code}:"
         say(console, line.text, lead=lead, lead_style="yellow", is_cut=not whole)
     _print_health(report, console, is_cut=not whole)
-    if names := not_computed(report.notes):
-        say(console, f"not computed by this version: {_briefly(names)}", "dim")
-
-
-def _briefly(names: Sequence[str]) -> str:
-    """List the fields of the report itself; those inside of others are counted."""
-    outer = [name for name in names if "." not in name]
-    inner = len(names) - len(outer)
-    return ", ".join(
-        outer + [format_number_of(inner, "field") + " within others"] * bool(inner)
-    )
 
 
 def _print_health(report: Report, console: Console, *, is_cut: bool) -> None:

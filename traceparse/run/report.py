@@ -1,8 +1,7 @@
 """The report: the contract of ``report.json``, field for field.
 
 Pure data. Whatever draws it lives in ``traceparse.report``; whatever computes it, in the
-other modules of this room. A field that this version cannot fill is ``None``, and a note with
-code ``not_computed`` names it.
+other modules of this room. What is unknown is ``None``, and a note says why.
 """
 
 from __future__ import annotations

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import traceparse
+from tests.report.made_hta import found
 from tests.simulated import made
 from tools.page_browser import Seen, opened, ready
 from traceparse.report import html, json_text
@@ -40,11 +42,11 @@ def demo(pages: Callable[[str, Report], Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def simulated(pages: Callable[[str, Report], Path], tmp_path_factory) -> Path:
-    """The page of eight ranks on H100, of which one is slow, and what that costs."""
+    """The page of eight ranks on H100, one of them slow, what that costs, and what HTA says."""
     folder = tmp_path_factory.mktemp("job")
     made("straggler_compute", 8, 1).place(folder)
     report = traceparse.analyze(folder, accelerator="h100-sxm", price=2.5)
-    return pages("simulated", report)
+    return pages("simulated", replace(report, hta=found()))
 
 
 @pytest.fixture
