@@ -11,6 +11,7 @@ from tests.traces import write_rank
 from traceparse.cli import app
 from traceparse.cli.words import parse_formats
 from traceparse.errors import UsageError
+from traceparse.report import charts
 
 
 @pytest.mark.parametrize(
@@ -41,3 +42,20 @@ def test_formats_need_a_folder():
     with pytest.raises(UsageError, match="the folder --out; give it too"):
         parse_formats(["json"], out=None)
     assert parse_formats(["json, md", "json"], out=Path()) == ("json", "md")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [("html,md", "report.html, report.md"), ("json", "")]
+)
+def test_where_charts_cannot_be_drawn_that_is_said(monkeypatch, tmp_path, words, said):
+    monkeypatch.setattr(charts, "find_spec", lambda _name: None)
+    path, out = write_rank(tmp_path, 0, 1), tmp_path / "out"
+    result = CliRunner().invoke(
+        app, ["analyze", str(path), "--out", str(out), "--format", words]
+    )
+    assert result.exit_code == 0
+    last = result.stderr.splitlines()[-1]
+    expected = (
+        f"{said}: without charts: {charts.NEEDED}" if said else f"wrote {out}/report.json"
+    )
+    assert last == expected

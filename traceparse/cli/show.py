@@ -44,6 +44,7 @@ def show_report(
         _draw(report, quiet=quiet, full=full)
     if not quiet:
         _say_written(saved)
+        _say_what_is_missing(saved)
 
 
 def show_answer(
@@ -192,6 +193,15 @@ def _writing(out: Path, other: str = "--out another folder") -> Iterator[None]:
 def _say_written(paths: Sequence[Path]) -> None:
     for path in paths:
         print(f"wrote {path}", file=sys.stderr)
+
+
+def _say_what_is_missing(paths: Sequence[Path]) -> None:
+    """Say why files that would have charts have none, and what to do."""
+    from traceparse.report.charts import why_no_charts
+
+    drawn = [path.name for path in paths if path.suffix in (".html", ".md")]
+    if drawn and (reason := why_no_charts()):
+        print(f"{', '.join(drawn)}: without charts: {reason}", file=sys.stderr)
 
 
 def _draw_scaling(curve: Scaling, *, quiet: bool) -> None:
