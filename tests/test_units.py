@@ -281,3 +281,18 @@ def test_what_is_no_ranges_is_refused_in_one_short_line(text):
 )
 def test_sizes_have_one_to_three_digits_before_the_point(count, text):
     assert units.format_size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("a_step", "lost", "text"),
+    [
+        (10.0, 0.5, "$0.500 a step"),
+        (1.0, None, f"{units.UNKNOWN} a step"),
+        (0.0, 0.0, "$0 a step"),
+        (None, 0.5, "$0.500 a step"),
+        (0.0075, 0.0009, "$0.900 a thousand steps"),
+        (7.5e-6, 9.4e-7, "$0.940 a million steps"),
+    ],
+)
+def test_money_is_told_of_so_many_steps_that_they_cost_a_dollar(a_step, lost, text):
+    assert units.per_steps(a_step).text(lost) == text

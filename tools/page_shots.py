@@ -3,6 +3,7 @@
 ``python tools/page_shots.py DIR`` renders the demo's ranks, ``param-dlrm`` where its traces
 are, 64 simulated ranks of which one is slow, and 512; opens each page in Chromium in light and
 dark, as paper, and in a narrow window; and prints size, first paint and when charts are drawn.
+``python tools/page_shots.py --readme`` renews the pictures of the README, of eight ranks.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from tools.bench_facts import shared_traces  # noqa: E402
 from tools.page_browser import chromium, opened, ready  # noqa: E402
 from tools.simulate import simulate  # noqa: E402
 from traceparse.report import html  # noqa: E402
-from traceparse.run import Report  # noqa: E402
+from traceparse.report.charts import charts_of, to_png  # noqa: E402
+from traceparse.run import Report, write_whole  # noqa: E402
 
 __all__ = ["main", "show"]
 
 _WIDE: Final = {"width": 1280, "height": 900}
 _NARROW: Final = {"width": 400, "height": 800}
+_README: Final = {"width": 1180, "height": 1000}
 _PAPER: Final = {"width": 700, "height": 990}
 _TIMES: Final = """
 () => ({
@@ -136,16 +139,35 @@ def show(browser: Any, folder: Path, names: Sequence[str], *, times: int) -> Non
         print(f"{row.name:<14}{megabytes:>10.2f}{row.paint_ms:>18.0f}{row.ready_ms:>18.0f}")
 
 
+def picture(browser: Any, folder: Path) -> None:  # noqa: ANN401 - as above
+    """Write the pictures of the README: the top of a page, and the waterfall."""
+    report = _simulated("straggler_compute", 8)
+    (waterfall,) = (chart for chart in charts_of(report) if chart.key == "waterfall")
+    write_whole(folder / "waterfall.png", to_png(waterfall))
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place, "page.html")
+        path.write_text(html.render(report), encoding="utf-8")
+        with opened(browser, path, viewport=_README) as (page, _):
+            ready(page)
+            write_whole(folder / "page.png", page.screenshot())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Start a browser for it."""
     parser = argparse.ArgumentParser(prog="page_shots.py", description=__doc__)
-    parser.add_argument("folder", type=Path, help="where pages and screenshots go")
+    parser.add_argument("folder", nargs="?", type=Path, help="where pages and screenshots go")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MADE)}")
     parser.add_argument("--times", type=int, default=5, help="measure so many times")
+    parser.add_argument("--readme", action="store_true", help="renew the README's pictures")
     asked = parser.parse_args(arguments)
+    if asked.readme == (asked.folder is not None):
+        parser.error("give a folder, or --readme")
     if unknown := set(asked.names) - set(MADE):
         parser.error(f"no page is called {', '.join(sorted(unknown))}")
     with chromium() as browser:
+        if asked.readme:
+            picture(browser, ROOT / "traceparse" / "docs")
+            return 0
         show(browser, asked.folder, asked.names, times=asked.times)
     return 0
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 __all__ = [
     "UNKNOWN",
+    "PerSteps",
     "format_amount",
     "format_bytes",
     "format_count",
@@ -33,6 +35,7 @@ __all__ = [
     "number_ranges",
     "parse_ranges",
     "parse_runs",
+    "per_steps",
     "rank_ranges",
 ]
 
@@ -157,6 +160,29 @@ def format_usd(usd: float | None) -> str:
     # of tiny amounts the first two digits, however far behind the point
     tiny = 1 - math.floor(math.log10(abs(usd)))
     return f"${usd:,.{2 if usd >= 1 else 3 if usd >= 0.01 else tiny}f}"
+
+
+class PerSteps(NamedTuple):
+    """In how many steps amounts of money are told, and what that is called."""
+
+    num_steps: int
+    words: str
+
+    def text(self, usd_per_step: float | None) -> str:
+        """Write an amount that a step costs: ``$1.25 a step``, ``$3.40 a million steps``."""
+        return f"{format_usd(self.amount(usd_per_step))} {self.words}"
+
+    def amount(self, usd_per_step: float | None) -> float | None:
+        """Return what so many steps cost."""
+        return None if usd_per_step is None else usd_per_step * self.num_steps
+
+
+def per_steps(usd_per_step: float | None) -> PerSteps:
+    """Return of how many steps to tell costs, so that those of all of a step are a dollar."""
+    for found in (PerSteps(1, "a step"), PerSteps(1000, "a thousand steps")):
+        if not usd_per_step or usd_per_step * found.num_steps >= 1:
+            return found
+    return PerSteps(1_000_000, "a million steps")
 
 
 def rank_ranges(ranks: Sequence[int]) -> str:

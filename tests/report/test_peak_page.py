@@ -61,6 +61,23 @@ def test_what_a_share_costs_stands_beside_it(page):
     assert "$2.25" in page.text
 
 
+def test_costs_of_a_step_that_costs_little_are_told_of_many(used, make):
+    cost = {
+        **used.cost,
+        "usd_per_step": 7.5e-6,
+        "gpu_hours_per_step": 3e-6,
+        "lost_usd_per_step": {"exposed_comm": 9.4e-7},
+    }
+    findings = [make.finding("info", lost_ratio=0.125, lost_usd=9.4e-7)]
+    page = Parsed(html.render(replace(used, cost=cost, findings=findings)))
+    text = page.text.replace("\n", "")
+    assert "Cost: $7.50 a million steps (3 GPU-hours at $2.50)" in text
+    assert "that is, a million steps$0.940" in text
+    assert "a step$" not in text
+    assert page.fields()["cost.lost_usd_per_step.exposed_comm"] == ["9.4e-07"]  # as in the JSON
+    assert page.fields()["findings.0.lost_usd"] == ["9.4e-07"]
+
+
 def test_ranks_have_a_table(page):
     assert page.heads("peak-ranks")[:4] == ["rank", "shares", "TFLOP/s", "HFU"]
     assert page.body("peak-ranks")[1] == [

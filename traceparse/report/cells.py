@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, TypeAlias
 from traceparse.report.bars import Bar
 from traceparse.units import (
     UNKNOWN,
+    PerSteps,
     format_bytes,
     format_count,
     format_ms,
@@ -153,6 +154,6 @@ def tera(value: float | None, path: str = "") -> Cell:
     return Cell(format_tflop(value), value, path)
 
 
-def usd(value: float | None, path: str = "") -> Cell:
-    """Write an amount of money."""
-    return Cell(format_usd(value), value, path)
+def usd(value: float | None, path: str = "", priced: PerSteps | None = None) -> Cell:
+    """Write an amount of money; one that a step costs as that of so many steps."""
+    return Cell(format_usd(priced.amount(value) if priced else value), value, path)

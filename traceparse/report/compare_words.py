@@ -17,8 +17,8 @@ from traceparse.units import (
     format_ms,
     format_number_of,
     format_ratio,
-    format_usd,
     ms_decimals,
+    per_steps,
     rank_ranges,
 )
 
@@ -153,7 +153,7 @@ def side_line(side: SideSummary) -> str:
     if side.mfu is not None:
         parts.append(f"MFU {format_ratio(side.mfu)}")
     if side.usd_per_step is not None:
-        parts.append(f"{format_usd(side.usd_per_step)} a step")
+        parts.append(per_steps(side.usd_per_step).text(side.usd_per_step))
     return f"{side.paths[0]}{more}: {', '.join(parts)}"
 
 

@@ -31,6 +31,7 @@ from traceparse.report.peak import (
     operators_of,
     operators_title,
     premises,
+    priced_by,
     ratio_of,
     terms_of,
     why_unknown,
@@ -41,13 +42,13 @@ from traceparse.report.words import BASIS, term_of
 from traceparse.run import Report
 from traceparse.units import (
     UNKNOWN,
+    PerSteps,
     format_count,
     format_figure,
     format_ms,
     format_number_of,
     format_percent,
     format_ratio,
-    format_usd,
     ms_decimals,
 )
 
@@ -113,18 +114,19 @@ def _findings(report: Report) -> Iterator[str]:
     if not found:
         return
     yield "## What to do"
-    rows = [_finding(one) for one in found[:_MOST_FINDINGS]]
+    priced = priced_by(report)
+    rows = [_finding(one, priced) for one in found[:_MOST_FINDINGS]]
     yield "\n".join(rows)
     if len(found) > _MOST_FINDINGS:
         yield _more(len(found) - _MOST_FINDINGS, "finding")
 
 
-def _finding(found: Mapping[str, Any]) -> str:
+def _finding(found: Mapping[str, Any], priced: PerSteps) -> str:
     lost = [
         f"{format_ratio(found['lost_ratio'])} of the device-steps"
         if found["lost_ratio"] is not None
         else "",
-        f"{format_usd(found['lost_usd'])} a step" if found["lost_usd"] is not None else "",
+        priced.text(found["lost_usd"]) if found["lost_usd"] is not None else "",
     ]
     would = ", ".join(filter(None, lost))
     costs = f" (would win back {would})" if would else ""

@@ -28,13 +28,14 @@ from traceparse.report.peak import (
     operators_of,
     operators_title,
     premises,
+    priced_by,
     ratio_of,
     terms_of,
     why_unknown,
 )
 from traceparse.report.words import Term
 from traceparse.run import Report
-from traceparse.units import format_ratio, format_tflop, ms_decimals
+from traceparse.units import format_ratio, format_tflop, ms_decimals, per_steps
 
 __all__ = ["Peak", "Step", "operator_table", "peak_of", "shares_bar"]
 
@@ -66,6 +67,7 @@ class Peak:
     steps: Sequence[Step]
     ticks: Sequence[Tick]
     has_cost: bool
+    cost_of: str
     ranks: Table | None
     cost: str
 
@@ -85,6 +87,7 @@ def peak_of(report: Report, picked: Sequence[Picked]) -> Peak | None:
         steps=[*_steps(use.get("waterfall") or (), report.cost)],
         ticks=[Tick(f"{place}%", f"{place}%") for place in _TICKS],
         has_cost=report.cost is not None,
+        cost_of=priced_by(report).words,
         ranks=_rank_table(report, known) if len(known) > 1 else None,
         cost=next(cost_lines(report.cost), ""),
     )
@@ -107,6 +110,7 @@ def _steps(
     """Go down from the peak; what is negative goes back up, and nothing leaves the picture."""
     places = {share["name"]: place for place, share in enumerate(waterfall)}
     lost = (cost or {}).get("lost_usd_per_step") or {}
+    priced = per_steps((cost or {}).get("usd_per_step"))
     left = 1.0
     for term in terms_of(waterfall):
         share = ratio_of(waterfall, term)
@@ -117,7 +121,9 @@ def _steps(
             key=term.key,
             name=term.name,
             share=ratio(share, f"utilization.waterfall.{places[name]}.ratio"),
-            cost=usd(lost[name], f"cost.lost_usd_per_step.{name}") if name in lost else None,
+            cost=usd(lost[name], f"cost.lost_usd_per_step.{name}", priced)
+            if name in lost
+            else None,
             x=f"{100 * low:.3f}%",
             width=f"{100 * (high - low):.3f}%",
             is_nothing=not share,

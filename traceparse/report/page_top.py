@@ -8,9 +8,10 @@ from typing import Any
 
 from traceparse.report.bars import parts_of
 from traceparse.report.cells import Cell, Figure, ms, percent, ratio, tera, usd
+from traceparse.report.peak import priced_by
 from traceparse.report.words import PARTS, SOURCES
 from traceparse.run import Report
-from traceparse.units import ms_decimals
+from traceparse.units import ms_decimals, per_steps
 
 __all__ = ["Finding", "figures_of", "findings_of", "part_figures"]
 
@@ -26,11 +27,13 @@ class Finding:
     advice: str
     lost: Cell | None
     cost: Cell | None
+    cost_of: str
 
 
 def findings_of(report: Report) -> list[Finding]:
     """List what was found, in the report's order: what costs most first."""
     found = []
+    priced = priced_by(report)
     for index, row in enumerate(report.findings or ()):
         path = f"findings.{index}"
         lost, cost = row["lost_ratio"], row["lost_usd"]
@@ -42,7 +45,8 @@ def findings_of(report: Report) -> list[Finding]:
                 evidence=row["evidence"],
                 advice=row["advice"],
                 lost=None if lost is None else ratio(lost, f"{path}.lost_ratio"),
-                cost=None if cost is None else usd(cost, f"{path}.lost_usd"),
+                cost=None if cost is None else usd(cost, f"{path}.lost_usd", priced),
+                cost_of=priced.words,
             )
         )
     return found
@@ -101,7 +105,9 @@ def _step_figures(report: Report) -> Iterator[Figure]:
 
 def _cost_figures(cost: Mapping[str, Any]) -> Iterator[Figure]:
     if cost:
-        yield Figure("cost", "", usd(cost["usd_per_step"], "cost.usd_per_step"), "a step")
+        priced = per_steps(cost["usd_per_step"])
+        a_step = usd(cost["usd_per_step"], "cost.usd_per_step", priced)
+        yield Figure("cost", "", a_step, priced.words)
         if cost["usd_per_million_tokens"] is not None:
             price = usd(cost["usd_per_million_tokens"], "cost.usd_per_million_tokens")
             yield Figure("cost", "", price, "a million tokens")

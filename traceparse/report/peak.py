@@ -11,6 +11,7 @@ from traceparse.report.words import NOT_SPLIT, RARE, SOURCES, Term, term_of
 from traceparse.run import DeviceReport, Report
 from traceparse.units import (
     UNKNOWN,
+    PerSteps,
     format_count,
     format_flop_per_s,
     format_ms,
@@ -18,6 +19,7 @@ from traceparse.units import (
     format_tflop,
     format_usd,
     ms_decimals,
+    per_steps,
 )
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "operators_of",
     "operators_title",
     "premises",
+    "priced_by",
     "ratio_of",
     "terms_of",
     "why_unknown",
@@ -171,19 +174,25 @@ def operators_title(operators: Sequence[Operator]) -> str:
     return "Operators that lose most" if is_known else "Operators that take most"
 
 
+def priced_by(report: Report) -> PerSteps:
+    """Return of how many steps the costs of a report are told."""
+    return per_steps((report.cost or {}).get("usd_per_step"))
+
+
 def cost_lines(cost: Mapping[str, Any] | None) -> Iterator[str]:
     """Write what a step costs, and what of it is lost to what."""
     if cost is None:
         return
-    tokens = cost["usd_per_million_tokens"]
+    a_step, tokens = cost["usd_per_step"], cost["usd_per_million_tokens"]
+    priced = per_steps(a_step)
     million = "" if tokens is None else f", {format_usd(tokens)} a million tokens"
     yield (
-        f"{format_usd(cost['usd_per_step'])} a step ({cost['gpu_hours_per_step']:,.3g} "
+        f"{priced.text(a_step)} ({cost['gpu_hours_per_step'] * priced.num_steps:,.3g} "
         f"GPU-hours at {format_usd(cost['usd_per_gpu_hour'])}){million}"
     )
     shares = cost["lost_usd_per_step"]
     lost = ", ".join(
-        f"{_term_of(name, shares).name} {format_usd(usd)}"
+        f"{_term_of(name, shares).name} {format_usd(priced.amount(usd))}"
         for name, usd in sorted(shares.items(), key=lambda item: item[1], reverse=True)
         if usd > 0
     )

@@ -11,13 +11,13 @@ from rich.console import Console
 from traceparse.report.choose import largest_span
 from traceparse.report.hta_text import MOST_ON_SCREEN, hta_lines
 from traceparse.report.lines import say
-from traceparse.report.peak import cost_lines, has_figures, headline, why_unknown
+from traceparse.report.peak import cost_lines, has_figures, headline, priced_by, why_unknown
 from traceparse.report.recorded import overhead_text
 from traceparse.report.terminal_peak import print_shares, render_findings
 from traceparse.report.terminal_spans import print_devices
 from traceparse.report.words import PARTS
 from traceparse.run import Report
-from traceparse.units import UNKNOWN, format_number_of, format_ratio, format_usd, ms_decimals
+from traceparse.units import UNKNOWN, PerSteps, format_number_of, format_ratio, ms_decimals
 
 __all__ = ["print_hta", "render"]
 
@@ -92,15 +92,15 @@ def _print_findings(report: Report, console: Console) -> None:
     of_what = " with the share of the steps that each would win back at most; warnings first"
     say(console, of_what, lead="What to do", lead_style="bold")
     for one in found[:_MAX_FINDINGS]:
-        _print_finding(one, console)
+        _print_finding(one, priced_by(report), console)
     if left := len(found[_MAX_FINDINGS:]):
         say(console, f"… {format_number_of(left, 'more finding')}: --full", "dim")
 
 
-def _print_finding(one: Mapping[str, Any], console: Console) -> None:
+def _print_finding(one: Mapping[str, Any], priced: PerSteps, console: Console) -> None:
     share = UNKNOWN if one["lost_ratio"] is None else format_ratio(one["lost_ratio"])
     style = _STYLES[one["severity"]]
-    usd = "" if one["lost_usd"] is None else f" ({format_usd(one['lost_usd'])} a step)"
+    usd = "" if one["lost_usd"] is None else f" ({priced.text(one['lost_usd'])})"
     lead = f"{share:>{_INDENT - 2}} "
     say(console, f"{one['title']}{usd}", style, lead=lead, lead_style="bold")
     for text in (_shortened(one["evidence"]), f"so {one['advice']}"):

@@ -14,7 +14,7 @@ from traceparse.work.accelerators import (
 )
 from traceparse.work.call import Call, NotKnownError, Work
 from traceparse.work.device import read_device
-from traceparse.work.dtypes import MAYBE_TF32
+from traceparse.work.dtypes import MAYBE_TF32, counted_dtype, tensor_bytes
 from traceparse.work.identify import Identified, identify
 from traceparse.work.operators import TEMPLATES, Formula, added_formulas, formulas, work_of
 from traceparse.work.traffic import input_bytes
@@ -32,6 +32,7 @@ __all__ = [
     "Work",
     "accelerators",
     "added_formulas",
+    "counted_dtype",
     "find",
     "find_one",
     "formulas",
@@ -40,5 +41,6 @@ __all__ = [
     "load_file",
     "parse_peak",
     "read_device",
+    "tensor_bytes",
     "work_of",
 ]

@@ -2,12 +2,14 @@
 
 Other packages add formulas, or replace ours, through the entry points of group
 ``traceparse.flops``: the name is the operator's, the object a function from a :class:`Call` to
-its :class:`Work`. Such a function may raise :class:`NotKnownError` with a reason.
+its :class:`Work`. Such a function may raise :class:`NotKnownError` with a reason. What it
+counts says whose formula that was, among its ``conventions``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -95,6 +97,9 @@ def _load(point: EntryPoint) -> Formula:
     if not callable(formula):
         raise TraceparseError(f"{where} is no function but of type {type(formula).__name__}")
 
+    version = point.dist.version if point.dist else ""
+    whose = f"formulas={point.name} by {point.value} {version}".rstrip()
+
     def guarded(call: Call) -> Work:
         try:
             work = formula(call)
@@ -105,6 +110,6 @@ def _load(point: EntryPoint) -> Formula:
             raise NotKnownError(f"{where} failed: {type(error).__name__}") from error
         if not isinstance(work, Work):
             raise NotKnownError(f"{where} returned {type(work).__name__} instead of Work")
-        return work
+        return replace(work, conventions=(*work.conventions, whose))
 
     return guarded

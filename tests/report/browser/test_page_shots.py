@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
-from tools.page_shots import main, show
+from tools.page_shots import main, picture, show
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -30,3 +32,20 @@ def test_an_unknown_page_is_wrong_usage(tmp_path, capsys):
         main([str(tmp_path), "nothing"])
     assert ended.value.code == 2
     assert "no page is called nothing" in capsys.readouterr().err
+
+
+def test_the_pictures_of_the_readme_are_those_of_its_example(browser, tmp_path):
+    picture(browser, tmp_path)
+    sizes = {
+        path.name: struct.unpack(">II", path.read_bytes()[16:24]) for path in tmp_path.iterdir()
+    }
+    assert sizes["page.png"] == (1180, 1000)
+    assert sizes.keys() == {"page.png", "waterfall.png"}
+
+
+@pytest.mark.parametrize("words", [[], ["--readme", "folder"]])
+def test_a_folder_or_the_readme_is_asked_for(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "give a folder, or --readme" in capsys.readouterr().err
