@@ -261,14 +261,35 @@ def _connected(engine: str, num_workers: int) -> Iterator[Client]:
                 )
             yield enter(Client(cluster, set_as_default=False))
         return
-    where = address[1] if "://" in address[1] else f"tcp://{address[1]}"
+    # of a scheduler that is gone it would print what we say in a line
+    with silence_logging_cmgr(logging.CRITICAL), _client(address[1], engine) as client:
+        yield client
+
+
+def _client(address: str, engine: str) -> Client:
+    from distributed import Client  # noqa: PLC0415 - not for the local engine
+
+    where = address if "://" in address else f"tcp://{address}"
     try:
-        client = Client(where, set_as_default=False)
+        if where.startswith("tls://") and not _has_certificate():
+            raise UsageError(
+                f"--engine {engine}: Dask's settings name no certificate; set "
+                f"distributed.comm.tls.ca-file, .client.cert and .client.key, in "
+                f"~/.config/dask or as DASK_DISTRIBUTED__COMM__TLS__CA_FILE and so on"
+            )
+        return Client(where, set_as_default=False)
     except (OSError, ValueError) as error:
         raise TraceparseError(
             f"--engine {engine}: no Dask scheduler answers there ({one_line(error)[:200]}); "
             f"start one with `dask scheduler`, or check the address"
         ) from error
-    # of a scheduler that is gone it would print what we say in a line
-    with silence_logging_cmgr(logging.CRITICAL), client:
-        yield client
+
+
+def _has_certificate() -> bool:
+    """Say whether Dask's settings name one, or what makes one: without it hangs, then fails."""
+    import dask  # noqa: PLC0415 - not for the local engine
+    from distributed import Security  # noqa: PLC0415 - as above
+
+    if dask.config.get("distributed.client.security-loader", None) is not None:
+        return True
+    return Security().get_connection_args("client").get("ssl_context") is not None
