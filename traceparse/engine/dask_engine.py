@@ -84,7 +84,7 @@ def digested(
     MissingExtraError
         Dask is not installed.
     UsageError
-        Workers cannot see a file by what it is.
+        Workers cannot see a file by what it is, or Dask has no certificate for ``tls://``.
     TraceparseError
         The scheduler does not answer, has no workers, or theirs is another traceparse.
     """
