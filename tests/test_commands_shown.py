@@ -33,6 +33,8 @@ NOT_HERE = {
     "tests/capture/test_jobs.py runs torchrun with two",
     "traceparse analyze /shared/run --engine dask://HOST:8786": "a scheduler on another host; "
     "tests/engine/test_dask_engine.py starts one on this",
+    'traceparse capture --out "$run"': "a SLURM job; tests/engine/test_clusters.py runs it",
+    'traceparse analyze "$run"': "the same",
     "traceparse demo": "trains for half a minute; tests/cli/test_demo.py runs it, smaller",
 }
 MAY_FAIL = {"check": (0, 3)}  # whether a limit is crossed is the job's

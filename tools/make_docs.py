@@ -1,7 +1,7 @@
 """Write a page a command, from the commands themselves: usage, arguments, options, statuses.
 
 ``python tools/make_docs.py`` writes ``traceparse/docs/``; a test says where it is not what the
-commands say.
+commands say. Guides there are written by hand, and only listed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ import typer
 
 from traceparse.cli import app
 
-__all__ = ["EXAMPLES", "FOLDER", "out_of_date", "pages"]
+__all__ = ["EXAMPLES", "FOLDER", "GUIDES", "out_of_date", "pages"]
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "traceparse" / "docs"
+GUIDES: Final[Mapping[str, str]] = {
+    "clusters.md": "Read traces on the workers of a cluster, beside a SLURM or Kubernetes job.",
+}
 _MADE: Final = "<!-- made by tools/make_docs.py from the command itself; change it there -->"
 _STATUSES: Final = {
     "0": "done",
@@ -104,8 +107,15 @@ def pages() -> dict[str, str]:
         f"| [`traceparse {name}`]({name}.md) | {_cell(_help(command)[0])} |"
         for name, command in commands.items()
     ]
+    guides = [f"| [`{name}`]({name}) | {_cell(what)} |" for name, what in GUIDES.items()]
     found["README.md"] = _joined(
-        [_MADE, "# Commands", "\n".join(["| command | |", "|---|---|", *lines])]
+        [
+            _MADE,
+            "# Commands",
+            "\n".join(["| command | |", "|---|---|", *lines]),
+            "# Guides",
+            "\n".join(["| page | |", "|---|---|", *guides]),
+        ]
     )
     return found
 
@@ -188,7 +198,7 @@ def _joined(parts: Sequence[str]) -> str:
 def out_of_date(folder: Path) -> Iterator[str]:
     """Yield the names of pages that are not what the commands say, or are of none."""
     wanted = pages()
-    there = {path.name for path in folder.glob("*.md")}
+    there = {path.name for path in folder.glob("*.md")} - GUIDES.keys()
     for name in sorted(wanted.keys() | there):
         path = folder / name
         if name not in wanted or name not in there or path.read_text("utf-8") != wanted[name]:

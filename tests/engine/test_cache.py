@@ -135,6 +135,22 @@ def test_the_code_is_all_that_a_digest_depends_on(tmp_path, monkeypatch):
         known = changed
 
 
+def test_the_source_is_the_same_however_it_was_built(tmp_path, monkeypatch):
+    """GIVEN two builds WHEN a worker compares them THEN only what was written tells."""
+
+    def told(file, content):
+        monkeypatch.setattr(cache, "_PACKAGE", tmp_path)
+        for room in cache._ROOMS:
+            (tmp_path / room).mkdir(exist_ok=True)
+        (tmp_path / "ingest" / file).write_text(content)
+        return cache.source.__wrapped__(), cache.code.__wrapped__()
+
+    source, code = told("_scanner.abi3.so", "built here")
+    built_there, code_there = told("_scanner.abi3.so", "built there")
+    assert (built_there, code_there != code) == (source, True)
+    assert told("_scanner.c", "other formulas")[0] != source
+
+
 def test_a_file_that_was_moved_is_known_by_its_content(tmp_path, trace, folder):
     text = trace.read_text()
     trace.write_text(text + text)  # two documents: the second one is named PATH#2

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import CancelledError
+from queue import SimpleQueue
 from typing import Any
 
 import dask
@@ -16,7 +17,7 @@ from distributed import LocalCluster
 
 from tests.traces import kernel, write, write_rank
 from traceparse.engine import analyze, dask_engine, local
-from traceparse.engine.cache import code
+from traceparse.engine.cache import source
 from traceparse.engine.dask_engine import digest_there
 from traceparse.engine.local import digest_files
 from traceparse.errors import InputError, MissingExtraError, TraceparseError, UsageError
@@ -41,6 +42,16 @@ def digest_file(path, rank, on_bytes):
             file.write("x")
         os._exit(1)
     return plain(path, rank, on_bytes)
+
+dask_engine.digest_file = digest_file
+"""
+
+_ENDS_SCHEDULER = """
+import os, signal
+from traceparse.engine import dask_engine
+
+def digest_file(path, rank, on_bytes):
+    os.kill(int(os.environ["SCHEDULER"]), signal.SIGKILL)
 
 dask_engine.digest_file = digest_file
 """
@@ -168,9 +179,9 @@ def test_a_scheduler_that_is_named_is_used_and_left_running(run):
         assert cluster.scheduler.tasks == {}, "nothing is left there"
 
 
-def test_a_scheduler_that_does_not_answer(run, monkeypatch):
-    monkeypatch.setattr(dask_engine, "_CONNECT_S", 0.1)
-    with pytest.raises(TraceparseError) as caught:
+def test_a_scheduler_that_does_not_answer(run):
+    patience = dask.config.set({"distributed.comm.timeouts.connect": "0.1s"})
+    with patience, pytest.raises(TraceparseError) as caught:
         analyze(run, engine="dask://127.0.0.1:9")
     assert str(caught.value) == (
         "--engine dask://127.0.0.1:9: no Dask scheduler answers there (Timed out trying to "
@@ -186,7 +197,7 @@ def test_a_scheduler_without_workers(run, monkeypatch):
         with pytest.raises(TraceparseError) as caught:
             analyze(run, engine=engine)
     assert str(caught.value) == (
-        f"--engine {engine}: no worker has come to its scheduler for 0.1 s; start some with "
+        f"--engine {engine}: its scheduler has had no worker for 0.1 s; start some with "
         f"`dask worker`"
     )
 
@@ -239,7 +250,7 @@ class _Future:
 def test_what_a_worker_does(tmp_path, monkeypatch):
     """Run here, as coverage does not see into other processes."""
     path = write(tmp_path / "rank0.json", [kernel(1, 1)])
-    expected = code()
+    expected = source()
     answer = digest_there(os.fsencode(path), 2, expected)
     assert isinstance(answer, bytes)
     assert local.unpacked(answer) == digest_files([path], jobs=1, rank=2, progress=None)[0]
@@ -263,6 +274,58 @@ def test_a_scheduler_that_ends_is_said():
         dask_engine._outcome(_Future(CancelledError()), place_of("x"), "dask")
 
 
+@pytest.mark.slow
+def test_a_scheduler_that_is_killed_is_one_line(run, tmp_path):
+    """GIVEN a scheduler that dies meanwhile THEN Dask's client logs nothing beside our line."""
+    preload = tmp_path / "preload.py"
+    preload.write_text(_ENDS_SCHEDULER)
+    python = [sys.executable, "-m"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    words = ["dask", "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    with subprocess.Popen([*python, *words], env=env, stderr=subprocess.PIPE, text=True) as one:
+        assert one.stderr is not None
+        line = next(line for line in one.stderr if "Scheduler at:" in line)
+        address = line.split()[-1]
+        words = ["dask", "worker", address, "--no-nanny", "--no-dashboard"]
+        worker = subprocess.Popen(
+            [*python, *words, "--preload", str(preload), "--local-directory", str(tmp_path)],
+            env={**env, "SCHEDULER": str(one.pid)},
+            stderr=subprocess.DEVNULL,
+        )
+        engine = address.replace("tcp://", "dask://")
+        done = subprocess.run(
+            [*python, "traceparse", "analyze", str(run), "--engine", engine, "--no-cache"],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        worker.terminate()
+        worker.wait()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"traceparse: --engine {engine}: the Dask scheduler is gone or has dropped the work, "
+        f"so there is no report; look at its log, and try again\n"
+    )
+
+
+def test_workers_that_all_end_are_not_waited_for_without_end(monkeypatch):
+    monkeypatch.setattr(dask_engine, "_WORKERS_S", 0.02)
+    seen: list[dict[str, object]] = [{"tcp://a": {}}, {"tcp://a": {}}]
+
+    class _Client:
+        def scheduler_info(self):
+            return {"workers": seen.pop() if seen else {}}
+
+    with pytest.raises(TraceparseError) as caught:
+        dask_engine._next(SimpleQueue(), _Client(), "dask://h:1")
+    assert seen == [], "as long as there are some, it waits"
+    assert str(caught.value) == (
+        "--engine dask://h:1: its scheduler has had no worker for 0.02 s; start some with "
+        "`dask worker`"
+    )
+
+
 def test_what_is_wrong_in_our_code_is_not_hidden(tmp_path, monkeypatch, capsys):
     path = write(tmp_path / "rank0.json", [])
 
@@ -270,7 +333,7 @@ def test_what_is_wrong_in_our_code_is_not_hidden(tmp_path, monkeypatch, capsys):
         raise RecursionError("too deep")
 
     monkeypatch.setattr(dask_engine, "digest_file", failing)
-    answer = digest_there(os.fsencode(path), None, code())
+    answer = digest_there(os.fsencode(path), None, source())
     with pytest.raises(TraceparseError) as caught:
         dask_engine._outcome(_Future(answer), path, "dask")
     assert str(caught.value) == (

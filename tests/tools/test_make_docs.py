@@ -16,6 +16,14 @@ def test_the_stored_pages_are_what_the_commands_say():
     assert not outdated, f"run python tools/make_docs.py: {', '.join(outdated)}"
 
 
+def test_guides_are_listed_and_there():
+    listed = make_docs.pages()["README.md"]
+    assert make_docs.GUIDES
+    for name in make_docs.GUIDES:
+        assert f"({name})" in listed
+        assert (make_docs.FOLDER / name).is_file()
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_page_has_every_option_and_an_example(name):
     page = make_docs.pages()[f"{name}.md"]
@@ -37,9 +45,11 @@ def test_pages_that_are_old_or_of_no_command_are_renewed(tmp_path, monkeypatch, 
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == make_docs.pages()
     (tmp_path / "gone.md").write_text("of a command that is gone")
     (tmp_path / "sql.md").write_text("old")
+    (tmp_path / "clusters.md").write_text("by hand")
     assert list(make_docs.out_of_date(tmp_path)) == ["gone.md", "sql.md"]
     capsys.readouterr()
     make_docs.main()
     assert not list(make_docs.out_of_date(tmp_path))
     said = capsys.readouterr().err.splitlines()
+    assert (tmp_path / "clusters.md").read_text() == "by hand"
     assert said == [f"removed {tmp_path}/gone.md", f"wrote {tmp_path}/sql.md"]

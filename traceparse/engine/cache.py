@@ -26,10 +26,11 @@ from traceparse.rank import RankDigest, StoredError, from_table, to_table
 from traceparse.whole import whole
 from traceparse.work import added_formulas
 
-__all__ = ["Cache", "code", "moved"]
+__all__ = ["Cache", "code", "moved", "source"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOMS = ("ingest", "rank", "work", "data")  # whose code and facts make a digest
+_BUILT = {".so", ".pyd"}  # other bytes wherever the same source is built
 _EDGE = 1 << 14  # bytes at either end of a file that are looked at
 _PATH = b"traceparse.path"
 # of a few rows: what pays for itself in large files takes a third of the time to read these
@@ -37,11 +38,25 @@ _PLAIN: Final = {"use_dictionary": False, "compression": "none", "write_statisti
 
 
 @cache
+def source() -> bytes:
+    """Return a hash of all that a digest depends on but the trace and how ours was built."""
+    return _hash([path for path in _files() if path.suffix not in _BUILT])
+
+
+@cache
 def code() -> bytes:
-    """Return a hash of all that a digest depends on but the trace."""
+    """Return a hash of all that a digest depends on but the trace, also of what was built."""
+    return _hash(_files())
+
+
+def _files() -> list[Path]:
     files = sorted(_PACKAGE.glob("*.py"))
     for room in _ROOMS:
         files += sorted(path for path in (_PACKAGE / room).iterdir() if path.is_file())
+    return files
+
+
+def _hash(files: Sequence[Path]) -> bytes:
     found = hashlib.sha256()
     for path in files:
         content = path.read_bytes()

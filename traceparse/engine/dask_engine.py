@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 import traceback
 import uuid
 from collections.abc import Generator, Iterator, Sequence
@@ -23,10 +24,11 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing import resource_tracker
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from traceparse import __version__
-from traceparse.engine.cache import code, moved
+from traceparse.engine.cache import moved, source
 from traceparse.engine.local import Outcome, digest_file, packed, unpacked
 from traceparse.engine.processes import held
 from traceparse.errors import (
@@ -45,8 +47,8 @@ if TYPE_CHECKING:
 __all__ = ["digested", "require_engine"]
 
 _ADDRESS: Final = re.compile(r"dask://((?:tls://|tcp://)?[^\s/@]+:\d{1,5})")
-_CONNECT_S: Final = 20
-_WORKERS_S: Final = 600  # that a queue may take to start the first one
+_WORKERS_S: Final = 600  # that a queue may take to start one, at first or after the last ended
+_LOOK_S: Final = 5  # between looks whether there is any, while nothing comes
 _FAILED: Final = b"f"
 _FRAMES: Final = 8  # of a failure that are told
 _OTHER: Final = b"o"  # the answer of a worker whose code would make other digests
@@ -82,7 +84,7 @@ def digested(
     MissingExtraError
         Dask is not installed.
     UsageError
-        Workers cannot see a file by what it is.
+        Workers cannot see a file by what it is, or Dask has no certificate for ``tls://``.
     TraceparseError
         The scheduler does not answer, has no workers, or theirs is another traceparse.
     """
@@ -96,7 +98,6 @@ def digested(
     with _connected(engine, min(jobs, len(order))) as client:
         ask = partial(_ask, client, uuid.uuid4().hex, paths, rank)
         futures = {ask(index): index for index in order}
-        _require_workers(client, engine)
         suspects = []
         for index, outcome in _outcomes(client, futures, paths, engine):
             if outcome is None:
@@ -110,7 +111,7 @@ def digested(
 
 def digest_there(task: bytes, rank: int | None, expected: bytes) -> bytes:
     """Digest the file whose path is given: what a worker runs."""
-    if code() != expected:
+    if source() != expected:
         return _OTHER + __version__.encode()
     path = place_of(os.fsdecode(task))
     if isinstance(path, Path) and not path.exists():
@@ -137,20 +138,42 @@ def _ask(
 ) -> Future:
     """Have a file digested; a name that was used before would give what it gave then."""
     name = f"traceparse-{run}-{index}-{uuid.uuid4().hex}"
-    return client.submit(digest_there, _task(paths[index]), rank, code(), key=name)
+    return client.submit(digest_there, _task(paths[index]), rank, source(), key=name)
 
 
 def _outcomes(
     client: Client, futures: dict[Future, int], paths: Sequence[Place], engine: str
 ) -> Iterator[tuple[int, Outcome | None]]:
     """Yield places and outcomes as they come, ``None`` where workers were killed."""
-    from distributed import as_completed  # noqa: PLC0415 - not for the local engine
-
-    for future in as_completed(list(futures), loop=client.loop):
+    done: SimpleQueue[Future] = SimpleQueue()
+    for future in futures:
+        future.add_done_callback(done.put)
+    while futures:
+        future = _next(done, client, engine)
         index = futures.pop(future)
         outcome = _outcome(future, paths[index], engine)
         future.release()  # lest its bytes stay in the worker's memory
         yield index, outcome
+
+
+def _next(done: SimpleQueue[Future], client: Client, engine: str) -> Future:
+    """Wait for what is done next, as long as there are workers or some may still come.
+
+    They may be started only now that there is work, and end before it does: at the end of the
+    time that a queue gave them, all at once.
+    """
+    seen_s = time.monotonic()
+    while True:
+        try:
+            return done.get(timeout=min(_LOOK_S, _WORKERS_S))
+        except Empty:
+            if client.scheduler_info()["workers"]:
+                seen_s = time.monotonic()
+            elif time.monotonic() - seen_s >= _WORKERS_S:
+                raise TraceparseError(
+                    f"--engine {engine}: its scheduler has had no worker for {_WORKERS_S} s; "
+                    f"start some with `dask worker`"
+                ) from None
 
 
 def _alone(
@@ -208,6 +231,7 @@ def _connected(engine: str, num_workers: int) -> Iterator[Client]:
     try:
         import dask  # noqa: PLC0415 - not for the local engine
         from distributed import Client, LocalCluster  # noqa: PLC0415 - as above
+        from distributed.utils import silence_logging_cmgr  # noqa: PLC0415 - as above
     except ImportError as error:
         raise MissingExtraError(
             f"--engine {engine} takes Dask, which is not installed: "
@@ -237,24 +261,35 @@ def _connected(engine: str, num_workers: int) -> Iterator[Client]:
                 )
             yield enter(Client(cluster, set_as_default=False))
         return
-    where = address[1] if "://" in address[1] else f"tcp://{address[1]}"
+    # of a scheduler that is gone it would print what we say in a line
+    with silence_logging_cmgr(logging.CRITICAL), _client(address[1], engine) as client:
+        yield client
+
+
+def _client(address: str, engine: str) -> Client:
+    from distributed import Client  # noqa: PLC0415 - not for the local engine
+
+    where = address if "://" in address else f"tcp://{address}"
     try:
-        client = Client(where, timeout=_CONNECT_S, set_as_default=False)
+        if where.startswith("tls://") and not _has_certificate():
+            raise UsageError(
+                f"--engine {engine}: Dask's settings name no certificate; set "
+                f"distributed.comm.tls.ca-file, .client.cert and .client.key, in "
+                f"~/.config/dask or as DASK_DISTRIBUTED__COMM__TLS__CA_FILE and so on"
+            )
+        return Client(where, set_as_default=False)
     except (OSError, ValueError) as error:
         raise TraceparseError(
             f"--engine {engine}: no Dask scheduler answers there ({one_line(error)[:200]}); "
             f"start one with `dask scheduler`, or check the address"
         ) from error
-    with client:
-        yield client
 
 
-def _require_workers(client: Client, engine: str) -> None:
-    """Wait for the first worker: some are started only now that there is work."""
-    try:
-        client.wait_for_workers(1, timeout=_WORKERS_S)
-    except TimeoutError as error:
-        raise TraceparseError(
-            f"--engine {engine}: no worker has come to its scheduler for {_WORKERS_S} s; start "
-            f"some with `dask worker`"
-        ) from error
+def _has_certificate() -> bool:
+    """Say whether Dask's settings name one, or what makes one: without it hangs, then fails."""
+    import dask  # noqa: PLC0415 - not for the local engine
+    from distributed import Security  # noqa: PLC0415 - as above
+
+    if dask.config.get("distributed.client.security-loader", None) is not None:
+        return True
+    return Security().get_connection_args("client").get("ssl_context") is not None
