@@ -1,4 +1,4 @@
-"""Simulated jobs across ranks: clocks, collectives and what scaling costs are the truth."""
+"""Simulated jobs: devices, clocks, collectives and what scaling costs are the truth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 
 import traceparse
-from tests.simulated import made
+from tests.simulated import device_differences, made
 from tools.simulate import SCENARIOS
 
 JOBS = [
@@ -34,6 +34,21 @@ def report_of(tmp_path_factory):
         return traceparse.analyze(folder, accelerator="h100-sxm").to_dict()
 
     return analyzed
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job)))
+def test_devices(job, report_of):
+    """To the nanosecond and the FLOP."""
+    truth, report = made(*job).truth, report_of(*job)
+    assert device_differences(truth, report) == []
+    run = report["run"]
+    assert (run["world_size"], run["ranks"]) == (job[1], truth["ranks"])
+    assert run["missing_ranks"] == truth["missing_ranks"]
+    for file in report["files"]:
+        assert (file["repaired"], file["truncated"]) == ({}, False)
+        lost = set(file["skipped"]) - {"flow", "gpu_annotation", "instant", "metadata"}
+        assert lost == set()
+        assert file["launches_without_gpu_event"] == 0
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job)))
