@@ -21,6 +21,7 @@ __all__ = ["EXAMPLES", "FOLDER", "GUIDES", "out_of_date", "pages"]
 FOLDER: Final = Path(__file__).resolve().parents[1] / "traceparse" / "docs"
 GUIDES: Final[Mapping[str, str]] = {
     "clusters.md": "Read traces on the workers of a cluster, beside a SLURM or Kubernetes job.",
+    "performance.md": "How fast, and in how much memory, beside other readers.",
 }
 _MADE: Final = "<!-- made by tools/make_docs.py from the command itself; change it there -->"
 _STATUSES: Final = {
