@@ -17,6 +17,7 @@ import pytest
 
 from tests.contract.places import ROOT
 from tests.examples import lay_out
+from tools.newcomer import TRAIN
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "traceparse" / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(?:sh|console|bash)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -38,16 +39,6 @@ NOT_HERE = {
     "traceparse demo": "trains for half a minute; tests/cli/test_demo.py runs it, smaller",
 }
 MAY_FAIL = {"check": (0, 3)}  # whether a limit is crossed is the job's
-TRAIN = """\
-import torch
-
-layer = torch.nn.Linear(8, 8)
-optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
-for batch in torch.ones(14, 2, 8):
-    optimizer.zero_grad()
-    layer(batch).sum().backward()
-    optimizer.step()
-"""
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",

@@ -31,8 +31,8 @@ from distributed import Security
 from kubernetes.client import ApiClient
 
 from tests.contract.places import ROOT
-from tests.test_commands_shown import TRAIN
 from tests.traces import write_rank
+from tools.newcomer import TRAIN
 from traceparse.engine import analyze
 from traceparse.errors import UsageError
 
