@@ -29,7 +29,7 @@ def test_a_line_for_each_critical_path_and_each_ranks_longest_queue():
         "bound 87.5%, cpu bound 12.5%",
         "queue of rank 0, stream 7 (traceinsight 0.6.1): at most 25 launches waiting, 2.393 on "
         "average",
-        "queue of rank 1, stream 7 (traceinsight 0.6.1): at most 1840 launches waiting, 1,065 "
+        "queue of rank 1, stream 7 (traceinsight 0.6.1): at most 1,840 launches waiting, 1,065 "
         "on average",
     ]
 

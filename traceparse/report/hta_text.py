@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from traceparse.units import format_duration, format_figure, format_percent
+from traceparse.units import format_count, format_duration, format_figure, format_percent
 
 __all__ = [
     "MOST_DECIMALS",
@@ -42,7 +42,8 @@ def hta_lines(hta: Mapping[str, Any] | None) -> Iterator[str]:
     for longest in queues:
         yield (
             f"queue of rank {longest['rank']}, stream {longest['stream']} ({by}): at most "
-            f"{longest['max']} launches waiting, {format_figure(longest['mean'])} on average"
+            f"{format_count(longest['max'])} launches waiting, "
+            f"{format_figure(longest['mean'])} on average"
         )
 
 
