@@ -95,8 +95,8 @@ def test_no_difference_between_runs_that_only_chance_sets_apart(tmp_path):
 def test_what_a_step_costs_on_each_side(run, jobs):
     """Four devices at 3.6 USD an hour: 0.001 USD a second each, 4e-6 a millisecond together."""
     out = run(jobs / "base", jobs / "slow", "--price", "3.6")[1]
-    assert "base: 4 devices, h100-sxm, 8 steps, MFU 39.9%, $0.0000042 a step" in out
-    assert "slow: 4 devices, h100-sxm, 8 steps, MFU 30.8%, $0.0000054 a step" in out
+    assert "base: 4 devices, h100-sxm, 8 steps, MFU 39.9%, $4.18 a million steps" in out
+    assert "slow: 4 devices, h100-sxm, 8 steps, MFU 30.8%, $5.41 a million steps" in out
 
 
 def test_files_and_a_folder(run, jobs, tmp_path):

@@ -10,7 +10,7 @@ from tests.report.parsed import Parsed
 from tests.report.test_compare_text import OTHER_ROWS, ROWS, job
 from tests.run.compare.made import compared, kernel
 from traceparse.report import compare_html
-from traceparse.report.compare_words import operator_rows, side_line, term_rows, verdict
+from traceparse.report.compare_words import operator_rows, side_lines, term_rows, verdict
 
 SLOWER = compared(job(0, 0, **ROWS), job(10, 10, **OTHER_ROWS))
 
@@ -19,7 +19,7 @@ def test_the_words_are_those_of_the_terminal():
     page = Parsed(compare_html.render(SLOWER))
     text = " ".join(page.text.split())
     assert verdict(SLOWER) in text
-    assert side_line(SLOWER.base) in text
+    assert all(line in text for line in side_lines(SLOWER))
     assert page.body("terms-table") == [
         [row.name, row.base, row.new, row.delta, row.share, row.is_significant]
         for row in term_rows(SLOWER)

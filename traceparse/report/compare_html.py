@@ -10,7 +10,7 @@ from traceparse.report.compare_words import (
     collective_rows,
     operator_rows,
     reasons,
-    side_line,
+    side_lines,
     term_rows,
     verdict,
 )
@@ -28,6 +28,7 @@ def render(found: Comparison) -> str:
     style = own("report.css")
     operators, more_operators = operator_rows(found, _MOST_ROWS)
     collectives, more_collectives = collective_rows(found, _MOST_ROWS)
+    base, new = side_lines(found)
     return (
         environment()
         .get_template("compare.html.j2")
@@ -36,8 +37,8 @@ def render(found: Comparison) -> str:
             policy=policy(style),
             verdict=verdict(found),
             reasons=list(reasons(found)),
-            base=side_line(found.base),
-            new=side_line(found.new),
+            base=base,
+            new=new,
             terms=term_rows(found),
             tables=(
                 ("Operators", "operators", "ms of a mean step", operators, more_operators),

@@ -12,7 +12,7 @@ from traceparse.report.compare_words import (
     collective_rows,
     operator_rows,
     reasons,
-    side_line,
+    side_lines,
     term_rows,
     verdict,
 )
@@ -33,8 +33,8 @@ def render(found: Comparison, console: Console) -> None:
     say(console, verdict(found), _STYLES.get(found.verdict, "bold"))
     for line in reasons(found):
         say(console, line)
-    say(console, side_line(found.base), "dim", lead="base:", lead_style="dim")
-    say(console, side_line(found.new), "dim", lead="new: ", lead_style="dim")
+    for lead, line in zip(("base:", "new: "), side_lines(found), strict=True):
+        say(console, line, "dim", lead=lead, lead_style="dim")
     console.print()
     _print_terms(found, console)
     _print_rows(console, "Operators", "ms of a mean step", operator_rows(found, _MOST_ROWS))

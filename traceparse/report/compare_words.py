@@ -12,6 +12,7 @@ from traceparse.run import Comparison
 from traceparse.run.compare import SideSummary
 from traceparse.units import (
     UNKNOWN,
+    PerSteps,
     format_bytes,
     format_figure,
     format_ms,
@@ -29,7 +30,7 @@ __all__ = [
     "collective_rows",
     "operator_rows",
     "reasons",
-    "side_line",
+    "side_lines",
     "term_rows",
     "verdict",
 ]
@@ -141,7 +142,15 @@ def _largest_operator(found: Comparison) -> Iterator[str]:
     )
 
 
-def side_line(side: SideSummary) -> str:
+def side_lines(found: Comparison) -> tuple[str, str]:
+    """Say what each side is, the base first; what steps cost, of as many on both."""
+    both = (found.base, found.new)
+    costs = [side.usd_per_step for side in both if side.usd_per_step is not None]
+    base, new = (_side_line(side, per_steps(min(costs, default=None))) for side in both)
+    return base, new
+
+
+def _side_line(side: SideSummary, priced: PerSteps) -> str:
     """Say what a side is: its runs, its size, what is compared of it."""
     more = f" and {side.num_runs - 1} more runs" if side.num_runs > 1 else ""
     steps = format_number_of(side.num_steps, "step")
@@ -153,7 +162,7 @@ def side_line(side: SideSummary) -> str:
     if side.mfu is not None:
         parts.append(f"MFU {format_ratio(side.mfu)}")
     if side.usd_per_step is not None:
-        parts.append(per_steps(side.usd_per_step).text(side.usd_per_step))
+        parts.append(priced.text(side.usd_per_step))
     return f"{side.paths[0]}{more}: {', '.join(parts)}"
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from traceparse.units import per_steps
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 MODES = ("light", "dark")
@@ -66,16 +68,19 @@ def test_numbers_on_the_page_are_those_of_report_json(path, at):
     page, _ = at(path)
     numbers = page.evaluate(NUMBERS)
     assert len(numbers) > 200
+    steps = per_steps((plain["cost"] or {}).get("usd_per_step")).num_steps
     for field, value, text in numbers:
         found = plain
         for key in field.split("."):
             found = found[int(key)] if isinstance(found, list) else found[key]
         assert (None if value is None else float(value)) == found, field
-        assert close(field, found, text), (field, found, text)
+        is_of_steps = "usd" in field and "per_million" not in field
+        times = steps if is_of_steps else 1
+        assert close(field, found, text, times=times), (field, found, text)
 
 
-def close(field: str, value: float | None, text: str) -> bool:
-    """Is a text its number, as far as its own decimals go?"""
+def close(field: str, value: float | None, text: str, *, times: int = 1) -> bool:
+    """Is a text its number, so many times, as far as its own decimals go?"""
     if value is None:
         return text == "\N{EN DASH}"
     said = re.sub(r"[$,%]| [A-Za-z/]+", "", text)
@@ -87,7 +92,7 @@ def close(field: str, value: float | None, text: str) -> bool:
         unit = re.sub(r"[^A-Za-z/]", "", text)
         scale = {"B": 1.0, "kB": 1e-3, "MB": 1e-6, "GB": 1e-9, "": 1e-9}[unit]
     else:
-        scale = 1e-12 if "flop" in field else 1.0
+        scale = 1e-12 if "flop" in field else float(times)
     decimals = len(said.partition(".")[2])
     return bool(abs(float(said) - value * scale) <= 0.5000001 * 10**-decimals)
 
