@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 _FOLDER = Path(os.environ["FAKE_SLURM"])
@@ -35,7 +36,12 @@ def sbatch(*words: str) -> int:
     (_FOLDER / job).write_text(str(process.pid))
     sys.stdout.write(f"Submitted batch job {job}\n")
     sys.stdout.flush()
-    return process.wait() if "--wait" in options else 0
+    if "--wait" not in options:
+        return 0
+    status = process.wait()
+    with suppress(ProcessLookupError):  # what the script has left running ends with the job
+        os.killpg(process.pid, signal.SIGKILL)
+    return status
 
 
 def srun(*words: str) -> int:
