@@ -245,3 +245,49 @@ def test_two_profilers_that_interleave_do_not_end_the_process(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{[(1, True), (2, False)] * 3}\n"
     assert done.stderr.count("another profiler begins in this process") == 3
+
+
+SPANS = """
+    import contextlib, pathlib, sys, torch
+    from traceparse.capture.recorder import Recorder
+    from traceparse.capture.rivals import RIVALS
+
+    def work():
+        with contextlib.ExitStack() as stack:
+            for number in range(300):  # each of them writes
+                stack.enter_context(torch.profiler.record_function(f"span {number}"))
+            begin()
+            network(torch.ones(16, 64)).sum().backward()
+
+    def begin():
+        if recorder.is_recording:
+            other.start()
+
+    def give_way():
+        recorder.stop()
+        recorder.write(raw, raw)
+
+    RIVALS.watch()
+    raw = pathlib.Path(sys.argv[1], "raw")
+    network = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(12)])
+    for _ in range(12):
+        recorder = Recorder(stacks=False, memory=False, give_way=give_way)
+        recorder.start()
+        other = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+        work()
+        work()
+        other.stop()
+        other.key_averages()
+    print(raw.read_text().count('"name": "span '))
+"""
+
+
+def test_spans_that_are_open_when_ours_gives_way_do_not_end_the_process(tmp_path: Path) -> None:
+    """GIVEN torch 2.13, which writes to what it has freed when such a span ends."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(SPANS), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "300\n"), done.stderr

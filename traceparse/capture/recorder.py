@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from importlib import import_module
@@ -96,6 +97,7 @@ class Recorder:
 
     def _stop(self) -> None:
         try:
+            _end_spans(self._torch)
             self._session.stop_trace()
         finally:
             # A process that ends while torch's profiler records ends with a crash.
@@ -117,6 +119,19 @@ class Recorder:
             raw.unlink(missing_ok=True)
             raw.with_name(f"{raw.name}.tmp").unlink(missing_ok=True)  # torch's own half
             raise
+
+
+def _end_spans(torch: ModuleType) -> None:
+    """End the job's spans that are open; what has ended, or ends again later, ends once.
+
+    With a recording torch frees what its open spans point to, and writes there when they end
+    while another profiler runs (seen with 2.13): the process ends with a crash, then or later.
+    """
+    kind = torch.profiler.record_function
+    end = torch.ops.profiler._record_function_exit._RecordFunction
+    for one in reversed(gc.get_objects()):  # the innermost, which is the newest, first
+        if issubclass(type(one), kind) and one.record is not None:
+            end(one.record)
 
 
 def _check_whole(raw: Path, target: Path) -> None:

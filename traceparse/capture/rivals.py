@@ -2,7 +2,8 @@
 
 torch 2.13 lets a second profiler take the place of the first without a word; when the first one
 stops, or writes its trace, the process ends with a segmentation fault. So whoever uses torch's
-profiler is seen here, and ours gives way.
+profiler is seen here, and ours gives way. (Spans of the job that are open then are ended by
+:mod:`traceparse.capture.recorder`, for the same reason.)
 """
 
 from __future__ import annotations
