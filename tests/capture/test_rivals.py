@@ -234,14 +234,19 @@ MANY = """
 
 
 @pytest.mark.slow
-def test_two_profilers_that_interleave_do_not_end_the_process(tmp_path: Path) -> None:
-    """GIVEN torch 2.13, which crashes where two do."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(MANY), str(tmp_path)],
+def ran(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a script in a process of its own, which may crash."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), str(folder)],
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def test_two_profilers_that_interleave_do_not_end_the_process(tmp_path: Path) -> None:
+    """GIVEN torch 2.13, which crashes where two do."""
+    done = ran(MANY, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{[(1, True), (2, False)] * 3}\n"
     assert done.stderr.count("another profiler begins in this process") == 3
@@ -284,10 +289,5 @@ SPANS = """
 
 def test_spans_that_are_open_when_ours_gives_way_do_not_end_the_process(tmp_path: Path) -> None:
     """GIVEN torch 2.13, which writes to what it has freed when such a span ends."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SPANS), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(SPANS, tmp_path)
     assert (done.returncode, done.stdout) == (0, "300\n"), done.stderr
