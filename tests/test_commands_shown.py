@@ -16,12 +16,12 @@ import sys
 
 import pytest
 
+from tests.blocks import blocks
 from tests.contract.places import ROOT
 from tests.examples import lay_out
 from tools.newcomer import TRAIN
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "traceparse" / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHELLS = ("", "sh", "console", "bash")
 WORDS = {
     "n64/": "n16/",  # a size that is simulated in no time
@@ -59,8 +59,7 @@ def shown() -> list[str]:
     lines = [
         line.removeprefix("$ ")
         for page in PAGES
-        for language, block in BLOCK.findall(page.read_text("utf-8"))
-        if language in SHELLS
+        for block in blocks(page.read_text("utf-8"), *SHELLS)
         for line in block.splitlines()
     ]
     usage = re.compile(r"\[OPTIONS\]|\bRUN RUN\b")

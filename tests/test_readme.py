@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 import traceparse
+from tests.blocks import blocks, without_blocks
 from tests.contract.places import ROOT
 from tests.traces import job, kernel, launch, op, write
 from traceparse.rank.classify import Family
@@ -27,21 +28,19 @@ DEVICE = {"name": "ACME X1 96GB", "totalGlobalMem": 96 << 30, "numSms": 100}
 def block(heading: str, language: str, number: int = 0) -> str:
     """Return one of the code blocks of a section."""
     section = TEXT.split(f"\n### {heading}\n")[1].split("\n## ")[0].split("\n### ")[0]
-    blocks = re.finditer(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    return [found[1] for found in blocks][number]
+    return blocks(section, language)[number]
 
 
 def anchors(text: str) -> set[str]:
     """Return what headings are called in links, as GitHub has them."""
-    code = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    titles = re.findall(r"^#+ (.+)$", code, re.MULTILINE)
+    titles = re.findall(r"^#+ (.+)$", without_blocks(text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     text = page.read_text("utf-8")
-    for link in LINK.findall(re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)):
+    for link in LINK.findall(without_blocks(text)):
         path, _, anchor = link.partition("#")
         if path.startswith("http"):
             continue

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tools.bench_facts import BenchError
 from tools.bench_job import analyze_words
 from tools.bench_outcome import Outcome
-from tools.bench_runs import RunFailedError, run_python, take_turns
+from tools.bench_runs import run_python, take_turns
 from tools.bench_scale import linear
+from tools.bench_simulated import simulated
 from tools.bench_table import (
     PROCESS_COLUMNS,
     Column,
@@ -27,7 +24,6 @@ from tools.bench_table import (
 
 __all__ = ["across", "simulated_job"]
 
-ROOT = Path(__file__).resolve().parent.parent
 _STEPS = 5
 _FEW_LAYERS = 8  # of what is only gathered
 
@@ -100,21 +96,6 @@ def _goals(rows: Mapping[str, Figures], last: str, from_cache: str) -> list[Goal
 
 def simulated_job(ranks: int, layers: int) -> Path:
     """Return a folder with a simulated job, which stays in ``bench-out/traces``."""
-    script = ROOT / "tools" / "simulate.py"
-    digest = hashlib.sha256()
-    for path in sorted(script.parent.glob("simulate*.py")):
-        digest.update(path.read_bytes())
-    name = f"ddp-{ranks}x{layers}x{_STEPS}-{digest.hexdigest()[:8]}"
-    made = ROOT / "bench-out" / "traces" / name
-    if not made.exists():
-        print(f"simulating {made.relative_to(ROOT)}", file=sys.stderr)
-        temporary = made.with_name(f"{name}.tmp")
-        shutil.rmtree(temporary, ignore_errors=True)
-        size = ["--ranks", str(ranks), "--layers", str(layers), "--steps", str(_STEPS)]
-        words = [str(script), "ddp", *size, "--no-truth", "--out", str(temporary)]
-        try:
-            run_python(words)
-        except RunFailedError as error:
-            raise BenchError(f"{name} cannot be simulated: {error}") from error
-        temporary.replace(made)
-    return made
+    size = ["--ranks", str(ranks), "--layers", str(layers), "--steps", str(_STEPS)]
+    stem = f"ddp-{ranks}x{layers}x{_STEPS}"
+    return simulated("traces", stem, ["ddp", *size, "--no-truth"])

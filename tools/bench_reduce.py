@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import log
 from pathlib import Path
 
-from tools.bench_facts import BenchError
 from tools.bench_outcome import Outcome
-from tools.bench_runs import Result, RunFailedError, Sample, run_python, take_turns
+from tools.bench_runs import Result, Sample, run_python, take_turns
+from tools.bench_simulated import simulated
 from tools.bench_table import Column, Figures, Goal, fixed, over, process_figures
 
 __all__ = ["exponent", "reduce", "rest_of"]
@@ -164,24 +161,9 @@ def _goals(rows: Sequence[Figures]) -> list[Goal]:
 
 def _digests(ranks: int) -> Path:
     """Return a folder with the digests of a mesh, which stays in ``bench-out/digests``."""
-    made_by = hashlib.sha256()
-    sources = [*(ROOT / "tools").glob("simulate*.py")]
-    for room in ("ingest", "rank", "work"):
-        sources += (ROOT / "traceparse" / room).glob("*.py")
-    for path in sorted(sources):
-        made_by.update(path.read_bytes())
-    name = f"mesh-{ranks}x{_LAYERS}x{_STEPS}-{made_by.hexdigest()[:8]}"
-    made = ROOT / "bench-out" / "digests" / name
-    if not made.exists():
-        print(f"simulating {made.relative_to(ROOT)}", file=sys.stderr)
-        temporary = made.with_name(f"{name}.tmp")
-        shutil.rmtree(temporary, ignore_errors=True)
-        sizes = {"ranks": ranks, "layers": _LAYERS, "steps": _STEPS, "seed": _SEED}
-        words = [word for key, size in sizes.items() for word in (f"--{key}", str(size))]
-        script = str(ROOT / "tools" / "simulate.py")
-        try:
-            run_python([script, "mesh", "--digests", *words, "--out", str(temporary)])
-        except RunFailedError as error:
-            raise BenchError(f"{name} cannot be simulated: {error}") from error
-        temporary.replace(made)
-    return made
+    sizes = {"ranks": ranks, "layers": _LAYERS, "steps": _STEPS, "seed": _SEED}
+    words = [word for key, size in sizes.items() for word in (f"--{key}", str(size))]
+    stem = f"mesh-{ranks}x{_LAYERS}x{_STEPS}"
+    return simulated(
+        "digests", stem, ["mesh", "--digests", *words], rooms=("ingest", "rank", "work")
+    )

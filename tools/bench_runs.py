@@ -26,6 +26,7 @@ __all__ = [
     "Result",
     "RunFailedError",
     "Sample",
+    "ended",
     "import_seconds",
     "is_installed",
     "run_child",
@@ -155,20 +156,25 @@ def _run(words: Sequence[str]) -> tuple[Sample, str]:
             stderr=complaints,
             env=_environment(os.environ),
         )
-        _, status, used = os.wait4(child.pid, 0)
-        process_s = time.perf_counter() - begun
-        child.returncode = os.waitstatus_to_exitcode(status)
+        sample = ended(child, begun)
         complaints.seek(0)
         said = complaints.read().decode(errors="replace")
     if child.returncode:
         raise RunFailedError(_reason(child.returncode, said))
+    return sample, said
+
+
+def ended(child: subprocess.Popen[bytes], begun: float) -> Sample:
+    """Wait for the end of a process, and return what the whole of it took since it began."""
+    _, status, used = os.wait4(child.pid, 0)
+    process_s = time.perf_counter() - begun
+    child.returncode = os.waitstatus_to_exitcode(status)
     unit = 1 if sys.platform == "darwin" else 1024
-    sample: Sample = {
+    return {
         "process_s": process_s,
         "process_cpu_s": used.ru_utime + used.ru_stime,
         "peak_rss_bytes": used.ru_maxrss * unit,
     }
-    return sample, said
 
 
 def _reason(status: int, said: str) -> str:

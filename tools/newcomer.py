@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.bench_facts import shared_traces  # noqa: E402
+from tools.bench_runs import ended  # noqa: E402
 from tools.bench_table import Column, Figures, fixed, table  # noqa: E402
 
 __all__ = ["COMMANDS", "TRAIN", "Installed", "NewcomerError", "extras", "main", "megabytes"]
@@ -41,7 +42,6 @@ for batch in torch.ones(14, 8, 64):
     layer(batch).sum().backward()
     optimizer.step()
 """
-_UNIT = 1 if sys.platform == "darwin" else 1024
 _COLUMNS = (
     Column("packages", "num_packages", fixed(0)),
     Column("MB", "megabytes", fixed(0)),
@@ -109,12 +109,10 @@ class Installed:
                     "PATH": f"{self.folder / 'bin'}:{os.environ.get('PATH', '')}",
                 },
             )
-            _, status, used = os.wait4(child.pid, 0)
-            taken = time.perf_counter() - begun
-            child.returncode = os.waitstatus_to_exitcode(status)
+            took = ended(child, begun)
             said.seek(0)
             text = said.read().decode(errors="replace")
-        return child.returncode, text, taken, used.ru_maxrss * _UNIT / 1e6
+        return child.returncode, text, took["process_s"], took["peak_rss_bytes"] / 1e6
 
 
 def megabytes(folder: Path) -> float:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tools.bench_facts import shared_traces
+
 ROOT = Path(__file__).resolve().parents[2]
 HAND = ROOT / "fixtures" / "hand"
 GLOO = ROOT / "fixtures" / "gloo-2rank"
-SHARED = Path(os.environ.get("TRACEPARSE_SHARED_TRACES", ROOT.parent / "shared" / "traces"))
+SHARED = shared_traces()
 ROWS = Path(
     os.environ.get(
         "TRACEPARSE_SHARED_ROWS", ROOT.parent / "shared" / "data" / "published_rows.json"

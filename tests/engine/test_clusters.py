@@ -31,6 +31,7 @@ from dask_kubernetes.operator.controller.controller import (
 from distributed import Security
 from kubernetes.client import ApiClient
 
+from tests.blocks import blocks
 from tests.contract.places import ROOT
 from tests.traces import write_rank
 from tools.newcomer import TRAIN
@@ -61,8 +62,7 @@ _PAUSE_S = 60
 
 
 def block(language: str, *, which: int = 0) -> str:
-    found = re.finditer(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    return list(found)[which][1]
+    return blocks(PAGE, language)[which]
 
 
 def smaller(text: str, folder: Path, also: dict[str, str] | None = None) -> str:

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.contract.places import HAND
-from tools import bench, bench_across, bench_job, bench_make, bench_scale, simulate
+from tools import (
+    bench,
+    bench_across,
+    bench_job,
+    bench_make,
+    bench_scale,
+    bench_simulated,
+    simulate,
+)
 from tools.bench_runs import RunFailedError
 from tools.bench_scale import per_doubling
 from tools.bench_table import Figures
@@ -20,7 +28,7 @@ STORED = HAND / "two-devices" / "k-old.json"
 def run(monkeypatch, tmp_path):
     """Run benchmarks on tiny traces, with no command run: each takes as long as it is told."""
     monkeypatch.setattr(bench_make, "ROOT", tmp_path)
-    monkeypatch.setattr(bench_across, "ROOT", tmp_path)
+    monkeypatch.setattr(bench_simulated, "ROOT", tmp_path)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     ran = []
 
@@ -37,7 +45,7 @@ def run(monkeypatch, tmp_path):
                 "peak_rss_bytes": peak_bytes,
             }
 
-        for module in (bench_across, bench_job, bench_scale):
+        for module in (bench_across, bench_job, bench_scale, bench_simulated):
             monkeypatch.setattr(module, "run_python", measured)
         monkeypatch.setattr(bench_job, "import_seconds", measured)
         out = tmp_path / "out.json"
@@ -269,12 +277,12 @@ def test_jobs_that_communicate_are_simulated_and_matched(run, capsys):
 
 
 def test_a_job_that_cannot_be_simulated_is_one_line(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(bench_across, "ROOT", tmp_path)
+    monkeypatch.setattr(bench_simulated, "ROOT", tmp_path)
 
     def broken(_):
         raise RunFailedError("no memory")
 
-    monkeypatch.setattr(bench_across, "run_python", broken)
+    monkeypatch.setattr(bench_simulated, "run_python", broken)
 
     assert bench.main(["across", "--ranks", "4", "--json", str(tmp_path / "out.json")]) == 1
     assert capsys.readouterr().err.splitlines()[-1].endswith("cannot be simulated: no memory")

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.traces import write_rank
-from tools import bench, bench_across, bench_dask, simulate
+from tools import bench, bench_dask, bench_simulated, simulate
 
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
     """Run the benchmark with no analysis run: each gives the report that it is told."""
-    monkeypatch.setattr(bench_across, "ROOT", tmp_path)
+    monkeypatch.setattr(bench_simulated, "ROOT", tmp_path)
 
     def benchmark(report_of):
         def simulated(said):
@@ -26,7 +26,7 @@ def run(monkeypatch, tmp_path):
             Path(answer).write_text(json.dumps({**found, "report": report_of(engine, killed)}))
             return {"process_s": 3, "process_cpu_s": 1, "peak_rss_bytes": 10**9}
 
-        monkeypatch.setattr(bench_across, "run_python", simulated)
+        monkeypatch.setattr(bench_simulated, "run_python", simulated)
         monkeypatch.setattr(bench_dask, "run_python", measured)
         out = tmp_path / "out.json"
         words = ["dask", "--ranks", "4", "--layers", "2", "--repeat", "1", "--json", str(out)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import bench, bench_reduce, simulate
+from tools import bench, bench_reduce, bench_simulated, simulate
 from tools.bench_reduce import exponent, rest_of
 from tools.bench_runs import RunFailedError, run_python
 
@@ -52,7 +52,7 @@ def test_what_is_not_true_is_told(folder, tmp_path):
 
 
 def test_growth_is_said_as_a_power_of_the_ranks(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(bench_reduce, "ROOT", tmp_path)
+    monkeypatch.setattr(bench_simulated, "ROOT", tmp_path)
 
     def measured(words):
         if words[0].endswith("simulate.py"):
@@ -64,7 +64,8 @@ def test_growth_is_said_as_a_power_of_the_ranks(monkeypatch, tmp_path, capsys):
         Path(words[3]).write_text(json.dumps(figures))
         return {"process_s": 1.0, "process_cpu_s": 1.0, "peak_rss_bytes": 10**6 * ranks}
 
-    monkeypatch.setattr(bench_reduce, "run_python", measured)
+    for module in (bench_reduce, bench_simulated):
+        monkeypatch.setattr(module, "run_python", measured)
     words = ["reduce", "--ranks", "1024", "64", "--json", str(tmp_path / "out.json")]
     assert bench.main(words) == 0
     record = json.loads((tmp_path / "out.json").read_text())
