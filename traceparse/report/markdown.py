@@ -114,7 +114,7 @@ def _findings(report: Report) -> Iterator[str]:
     if not found:
         return
     yield "## What to do"
-    priced = priced_by(report)
+    priced = priced_by(report.cost)
     rows = [_finding(one, priced) for one in found[:_MOST_FINDINGS]]
     yield "\n".join(rows)
     if len(found) > _MOST_FINDINGS:

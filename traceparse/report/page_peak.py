@@ -35,7 +35,7 @@ from traceparse.report.peak import (
 )
 from traceparse.report.words import Term
 from traceparse.run import Report
-from traceparse.units import format_ratio, format_tflop, ms_decimals, per_steps
+from traceparse.units import format_ratio, format_tflop, ms_decimals
 
 __all__ = ["Peak", "Step", "operator_table", "peak_of", "shares_bar"]
 
@@ -87,7 +87,7 @@ def peak_of(report: Report, picked: Sequence[Picked]) -> Peak | None:
         steps=[*_steps(use.get("waterfall") or (), report.cost)],
         ticks=[Tick(f"{place}%", f"{place}%") for place in _TICKS],
         has_cost=report.cost is not None,
-        cost_of=priced_by(report).words,
+        cost_of=priced_by(report.cost).words,
         ranks=_rank_table(report, known) if len(known) > 1 else None,
         cost=next(cost_lines(report.cost), ""),
     )
@@ -110,7 +110,7 @@ def _steps(
     """Go down from the peak; what is negative goes back up, and nothing leaves the picture."""
     places = {share["name"]: place for place, share in enumerate(waterfall)}
     lost = (cost or {}).get("lost_usd_per_step") or {}
-    priced = per_steps((cost or {}).get("usd_per_step"))
+    priced = priced_by(cost)
     left = 1.0
     for term in terms_of(waterfall):
         share = ratio_of(waterfall, term)

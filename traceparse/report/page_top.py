@@ -11,7 +11,7 @@ from traceparse.report.cells import Cell, Figure, ms, percent, ratio, tera, usd
 from traceparse.report.peak import priced_by
 from traceparse.report.words import PARTS, SOURCES
 from traceparse.run import Report
-from traceparse.units import ms_decimals, per_steps
+from traceparse.units import ms_decimals
 
 __all__ = ["Finding", "figures_of", "findings_of", "part_figures"]
 
@@ -33,7 +33,7 @@ class Finding:
 def findings_of(report: Report) -> list[Finding]:
     """List what was found, in the report's order: what costs most first."""
     found = []
-    priced = priced_by(report)
+    priced = priced_by(report.cost)
     for index, row in enumerate(report.findings or ()):
         path = f"findings.{index}"
         lost, cost = row["lost_ratio"], row["lost_usd"]
@@ -105,7 +105,7 @@ def _step_figures(report: Report) -> Iterator[Figure]:
 
 def _cost_figures(cost: Mapping[str, Any]) -> Iterator[Figure]:
     if cost:
-        priced = per_steps(cost["usd_per_step"])
+        priced = priced_by(cost)
         a_step = usd(cost["usd_per_step"], "cost.usd_per_step", priced)
         yield Figure("cost", "", a_step, priced.words)
         if cost["usd_per_million_tokens"] is not None:

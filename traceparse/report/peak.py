@@ -174,9 +174,9 @@ def operators_title(operators: Sequence[Operator]) -> str:
     return "Operators that lose most" if is_known else "Operators that take most"
 
 
-def priced_by(report: Report) -> PerSteps:
+def priced_by(cost: Mapping[str, Any] | None) -> PerSteps:
     """Return of how many steps the costs of a report are told."""
-    return per_steps((report.cost or {}).get("usd_per_step"))
+    return per_steps((cost or {}).get("usd_per_step"))
 
 
 def cost_lines(cost: Mapping[str, Any] | None) -> Iterator[str]:
@@ -184,7 +184,7 @@ def cost_lines(cost: Mapping[str, Any] | None) -> Iterator[str]:
     if cost is None:
         return
     a_step, tokens = cost["usd_per_step"], cost["usd_per_million_tokens"]
-    priced = per_steps(a_step)
+    priced = priced_by(cost)
     million = "" if tokens is None else f", {format_usd(tokens)} a million tokens"
     yield (
         f"{priced.text(a_step)} ({cost['gpu_hours_per_step'] * priced.num_steps:,.3g} "

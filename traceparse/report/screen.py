@@ -92,7 +92,7 @@ def _print_findings(report: Report, console: Console) -> None:
     of_what = " with the share of the steps that each would win back at most; warnings first"
     say(console, of_what, lead="What to do", lead_style="bold")
     for one in found[:_MAX_FINDINGS]:
-        _print_finding(one, priced_by(report), console)
+        _print_finding(one, priced_by(report.cost), console)
     if left := len(found[_MAX_FINDINGS:]):
         say(console, f"… {format_number_of(left, 'more finding')}: --full", "dim")
 
